@@ -5,10 +5,10 @@ mod common;
 use common::{Array, Rng, cases};
 use ferrax_base::{Arg, Buffer, DType, Scalar, Shape};
 use ferrax_cpu::Program;
-use ferrax_loops::kind::{CompareOp, PadConfig, SliceDims};
+use ferrax_loops::kind::{Bytes, CompareOp, PadConfig, SliceDims};
 use ferrax_loops::{
-    BinaryOp, Builder, DotDims, GatherDims, Gathering, Graph, IndexMode, Kind, ScatterDims, ScatterOp, Type, UnaryOp,
-    ValueId,
+    BinaryOp, Builder, DotDims, GatherDims, Gathering, Graph, IndexMode, Kind, ReduceOp, ScatterDims, ScatterOp, Type,
+    UnaryOp, ValueId,
 };
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -71,14 +71,17 @@ impl Body<'_> {
     }
 
     fn step(&mut self) {
-        let made = match self.rng.below(12) {
+        let made = match self.rng.below(15) {
             0..=3 => self.arithmetic(),
             4..=6 => self.rearranged(),
             7 | 8 => self.read(),
             9 | 10 => self.written(),
-            _ => self.branched(),
+            11 => self.branched(),
+            12 => self.reduced(),
+            13 => self.product(),
+            _ => self.moved(),
         };
-        self.values.extend(made.filter(|&v| self.b.ty(v).size() <= 32));
+        self.values.extend(made.filter(|&v| self.b.ty(v).size() <= 64));
     }
 
     fn arithmetic(&mut self) -> Option<ValueId> {
@@ -172,6 +175,76 @@ impl Body<'_> {
                 self.b.convert(iota, dtype)
             }
         })
+    }
+
+    fn reduced(&mut self) -> Option<ValueId> {
+        let x = self.value(None);
+        let (shape, dtype) = (self.shape(x), self.b.ty(x).dtype);
+        let axes = self.rng.axes(shape.len());
+        let out: Vec<usize> = (0..shape.len()).filter(|a| !axes.contains(a)).map(|a| shape[a]).collect();
+        let some = [ReduceOp::Sum, ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Max, ReduceOp::Min];
+        let more = [ReduceOp::And, ReduceOp::Or, ReduceOp::Xor];
+        let op = if dtype.is_float() || self.rng.below(2) == 0 { pick(self.rng, &some) } else { pick(self.rng, &more) };
+        Some(self.b.push(Kind::Reduce { op, axes: axes.into_iter().collect() }, &[x], Type::new(dtype, &out)))
+    }
+
+    /// A product of a value with another one that has the contracted axis, over the first or the last axis of each.
+    fn product(&mut self) -> Option<ValueId> {
+        let dtype = DTYPES[self.width][pick(self.rng, &[0, 0, 2])];
+        let x = self.value(Some(dtype));
+        let shape = self.shape(x);
+        let axis = self.rng.below(shape.len().max(1));
+        let &k = shape.get(axis)?;
+        let mut other = vec![k];
+        (0..self.rng.below(2)).for_each(|_| other.push(1 + self.rng.below(4)));
+        let at = if self.rng.below(2) == 0 { 0 } else { other.len() - 1 };
+        other.swap(0, at);
+        let y = self.of_type(&Type::new(dtype, &other));
+        let free = |shape: &[usize], axis: usize| {
+            let mut free = shape.to_vec();
+            free.remove(axis);
+            free
+        };
+        let out = [free(&shape, axis), free(&other, at)].concat();
+        let dims = DotDims { lhs_contract: [axis][..].into(), rhs_contract: [at][..].into(), ..DotDims::default() };
+        Some(self.b.push(Kind::Dot(Box::new(dims)), &[x, y], Type::new(dtype, &out)))
+    }
+
+    /// Rows that constant indices name, taken out of a value or put in place.
+    fn moved(&mut self) -> Option<ValueId> {
+        let x = self.value(None);
+        let ty = self.b.ty(x).clone();
+        let (&n, rest) = ty.shape.split_first()?;
+        let count = 1 + self.rng.below(3);
+        let numbers: Vec<u8> = (0..count).flat_map(|_| (self.rng.below(n + 2) as i32 - 1).to_le_bytes()).collect();
+        let indices = self.b.push(Kind::Dense(Bytes::of(numbers)), &[], Type::new(DType::I32, &[count, 1]));
+        let mode = pick(self.rng, &[IndexMode::Clip, IndexMode::FillOrDrop]);
+        let window: Vec<usize> = (1..=rest.len()).collect();
+        let rows = Type::new(ty.dtype, &[&[count], rest].concat());
+        if self.rng.below(2) == 0 {
+            let dims = ScatterDims {
+                update_window_dims: window.into(),
+                inserted_window_dims: [0][..].into(),
+                scatter_dims_to_operand_dims: [0][..].into(),
+                ..ScatterDims::default()
+            };
+            let update = self.of_type(&rows);
+            let (op, dims) = (ScatterOp::Set, Box::new(dims));
+            return Some(self.b.push(
+                Kind::Scatter { op, dims, mode, sorted: false, unique: false },
+                &[x, indices, update],
+                ty,
+            ));
+        }
+        let dims = GatherDims {
+            offset_dims: window.into(),
+            collapsed_slice_dims: [0][..].into(),
+            start_index_map: [0][..].into(),
+            ..GatherDims::default()
+        };
+        let (slice_sizes, fill) = ([&[1], rest].concat().into(), self.rng.tame(ty.dtype));
+        let gathering = Gathering { dims, slice_sizes, mode, fill, sorted: false, unique: false, wrap: false };
+        Some(self.b.push(Kind::Gather(Box::new(gathering)), &[x, indices], rows))
     }
 
     fn index(&mut self) -> ValueId {
@@ -457,5 +530,50 @@ proptest! {
         // One product of the three is left in the body, if any is needed.
         let (_, inside) = program.kernels().split_once("part 0").map_or((String::new(), String::new()), |(a, b)| (a.into(), b.into()));
         prop_assert!(inside.matches("= Dot(").count() <= 1, "{}", program.kernels());
+    }
+
+    /// A product of a carried matrix, of which a row is put in place, and sums over some of its axes.
+    #[test]
+    fn products_and_sums_of_few_elements(
+        seed: u64, m in 1usize..4, n in 1usize..4, k in 1usize..14, columns: bool, turned: bool, width in 0usize..2,
+    ) {
+        let mut rng = Rng(seed);
+        let d = DTYPES[width][0];
+        let ty = |shape: &[usize]| Type::new(d, shape);
+        // Both sides with the contracted axis first or last.
+        let (lhs, rhs) = (if turned { [k, m] } else { [m, k] }, if columns { [k, n] } else { [n, k] });
+        let mut b = Builder::new([ty(&rhs), ty(&lhs)]);
+        let p: Vec<ValueId> = b.params().collect();
+        let row = b.push(Kind::Dense(Bytes::of(1i32.to_le_bytes())), &[], Type::new(DType::I32, &[1]));
+        let update = b.broadcast(p[1], &[lhs[0], lhs[1], 1], &[0, 1]);
+        let axes = [1, 2][..].into();
+        let update = b.push(Kind::Reduce { op: ReduceOp::Sum, axes }, &[update], ty(&[lhs[0]]));
+        let update = b.push(Kind::Reduce { op: ReduceOp::Sum, axes: [0][..].into() }, &[update], ty(&[]));
+        let update = b.broadcast(update, &lhs[1..], &[]);
+        let dims = ScatterDims {
+            update_window_dims: [0][..].into(),
+            inserted_window_dims: [0][..].into(),
+            scatter_dims_to_operand_dims: [0][..].into(),
+            ..ScatterDims::default()
+        };
+        let (op, dims, mode) = (ScatterOp::Set, Box::new(dims), IndexMode::FillOrDrop);
+        let put = Kind::Scatter { op, dims, mode, sorted: false, unique: false };
+        let next = b.push(put, &[p[1], row, update], ty(&lhs));
+        let (of_lhs, of_rhs) = (usize::from(!turned), usize::from(!columns));
+        let dims = DotDims { lhs_contract: [of_lhs][..].into(), rhs_contract: [of_rhs][..].into(), ..DotDims::default() };
+        let product = b.push(Kind::Dot(Box::new(dims)), &[next, p[0]], ty(&[m, n]));
+        let by_row = b.push(Kind::Reduce { op: ReduceOp::Sum, axes: [1][..].into() }, &[product], ty(&[m]));
+        let by_column = b.push(Kind::Reduce { op: ReduceOp::Prod, axes: [0][..].into() }, &[product], ty(&[n]));
+        let body = Arc::new(b.finish(&[next, product, by_row, by_column]));
+        let mut b = Builder::new([ty(&rhs), ty(&lhs)]);
+        let all: Vec<ValueId> = b.params().collect();
+        let kind = Kind::Scan { body: body.clone(), length: 3, reverse: false, consts: 1, carry: 1 };
+        let outs = b.push_many(kind, &all, &[ty(&lhs), ty(&[3, m, n]), ty(&[3, m]), ty(&[3, n])]);
+        let graph = b.finish(&outs);
+        let args: Vec<Buffer> =
+            graph.param_types().iter().map(|t| Array::tame(&mut rng, t.dtype, &t.shape).buffer()).collect();
+        let program = check(graph, &body, &args);
+        let fits = common::has_machine() && (width == 0 || cfg!(target_arch = "x86_64"));
+        prop_assert!(!fits || program.kernels().contains("loop in registers"), "{}", program.kernels());
     }
 }

@@ -1,8 +1,8 @@
 """`pad` in all of NumPy's modes.
 
-Modes that copy elements ("edge", "reflect", "symmetric", "wrap") are one gather along each axis, with indices that
-NumPy works out on the host, or that the program computes where it is traced; the others join computed borders. Read
-`_join.py` first.
+Modes that copy elements ("edge", "reflect", "symmetric", "wrap") join slices of the array along each axis; where a
+border is longer than what there is to copy, or the size is symbolic, they are a gather with indices that NumPy works out
+on the host or the program computes. The others join computed borders. Read `_join.py` first.
 """
 
 from __future__ import annotations
@@ -89,12 +89,38 @@ def _pad_by_index(x: Array, widths: list[tuple[int, int]], mode: str) -> Array:
     for axis, (low, high) in enumerate(widths):
         if low or high:
             n = x.shape[axis]
-            if not _ferrax.is_tracer(x) or (isinstance(n, int) and n == 0):
+            if all(isinstance(size, int) for size in (n, low, high)) and 0 < max(low, high) <= _longest(n, mode):
+                x = _joined(x, axis, (low, high), mode)
+            elif not _ferrax.is_tracer(x) or (isinstance(n, int) and n == 0):
                 index = np.pad(np.arange(n), (low, high), mode=mode)  # type: ignore[call-overload]
                 x = take(x, asarray(index.astype(default_int())), axis=axis, mode="clip")
             else:
                 x = take(x, _padded_index(n, low, high, mode), axis=axis, mode="clip")
     return x
+
+
+def _longest(n: int, mode: str) -> float:
+    """The longest border of an axis of `n` elements that is one slice of it, of one element for "edge"."""
+    if n == 0:
+        return -1
+    return {"edge": np.inf, "reflect": n - 1}.get(mode, n)
+
+
+def _joined(x: Array, axis: int, widths: tuple[int, int], mode: str) -> Array:
+    """`x` between slices of itself."""
+    n, (low, high) = x.shape[axis], widths
+    part = lambda start, end: lax.slice_in_dim(x, start, end, axis=axis)
+    shape = lambda width: (*x.shape[:axis], width, *x.shape[axis + 1 :])
+    if mode == "edge":
+        before, after = broadcast_to_shape(part(0, 1), shape(low)), broadcast_to_shape(part(n - 1, n), shape(high))
+    elif mode == "wrap":
+        before, after = part(n - low, n), part(0, high)
+    else:
+        edge = 1 if mode == "reflect" else 0
+        before = lax.rev(part(edge, edge + low), (axis,))
+        after = lax.rev(part(n - edge - high, n - edge), (axis,))
+    parts = [piece for piece, width in ((before, low), (x, n), (after, high)) if width]
+    return lax.concatenate(parts, axis)
 
 
 def _padded_index(n: Any, low: Any, high: Any, mode: str) -> Array:

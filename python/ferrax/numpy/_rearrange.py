@@ -339,6 +339,11 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int 
     new = lax.expand_dims(new, tuple(range(x.ndim - new.ndim)))
     if index.ndim == 0:
         new = _shape.moveaxis(new, 0, axis)
+        if isinstance(obj, (int, np.integer)) and -n <= obj <= n:
+            at = obj + n if obj < 0 else obj
+            new = broadcast_to_shape(new, (*x.shape[:axis], new.shape[axis], *x.shape[axis + 1 :]))
+            before, after = lax.slice_in_dim(x, 0, at, axis=axis), lax.slice_in_dim(x, at, n, axis=axis)
+            return lax.concatenate([before, new, after], axis)
     return _insert_at(x, index, new, axis, n)
 
 

@@ -1,146 +1,20 @@
 //! Gather with XLA's dimension numbers, batching dimensions and index modes.
 //!
-//! It walks the index vectors once; each gives a window of the operand, whose axes are merged beforehand, so
-//! that the common cases (single elements, contiguous rows) are one move each. Read next: `scatter.rs`, the same the
-//! other way round.
+//! It walks the index vectors once (`places.rs`); each gives a window of the operand, whose axes are merged beforehand,
+//! so that the common cases (single elements, contiguous rows) are one move each. Read next: `scatter.rs`, the same
+//! the other way round.
 
-use crate::elementwise::convert;
 use crate::elementwise::kernel::{In, Out, by_size};
 use crate::library::movement::{Axis, BYTES_A_NANOSECOND, Ends, copy_axes, merge, splat};
+use crate::library::places::{Numbers, Run, Windows};
 use crate::pool;
-use ferrax_base::{Buffer, DType, Result};
+use ferrax_base::{DType, Result};
 use ferrax_loops::passes::view::signed_strides;
 use ferrax_loops::{Gathering, IndexMode};
 use smallvec::SmallVec;
-use std::ops::Range;
 
 type Offsets = SmallVec<[isize; 4]>;
 pub type Axes = SmallVec<[Axis; 6]>;
-
-/// Where the windows of one side are, as a function of the index vectors.
-pub struct Windows<'a> {
-    /// Index vectors as i64, row-major.
-    indices: Buffer,
-    depth: usize,
-    /// Extents of the index array without the vector axis.
-    batch: SmallVec<[usize; 4]>,
-    /// Strides by which a batch index moves in the operand (batching dimensions) and in the other array.
-    operand_steps: Offsets,
-    other_steps: Offsets,
-    /// For each component of the vector: operand stride, and the largest start that keeps the window inside.
-    components: SmallVec<[(isize, i64); 4]>,
-    mode: IndexMode,
-    /// Whether windows that begin at different places have no element in common.
-    pub apart: bool,
-    _life: std::marker::PhantomData<&'a ()>,
-}
-
-/// What both nodes' dimension numbers say, in gather's terms.
-pub struct Numbers<'a> {
-    pub start_map: &'a [usize],
-    pub operand_batching: &'a [usize],
-    pub index_batching: &'a [usize],
-    /// The other array's axes that are not window axes, in order.
-    pub other_batch_axes: SmallVec<[usize; 4]>,
-    pub window: &'a [usize],
-}
-
-impl Windows<'_> {
-    pub fn new(
-        operand: &[usize],
-        indices: In<'_>,
-        other: &[usize],
-        numbers: &Numbers<'_>,
-        (mode, wrap): (IndexMode, bool),
-    ) -> Result<Self> {
-        let depth = numbers.start_map.len();
-        let rank = indices.shape().len() - usize::from(!wrap);
-        let batch: SmallVec<[usize; 4]> = indices.shape()[..rank].iter().copied().collect();
-        let plan = convert::plan(indices.ty.dtype, DType::I64)?;
-        let mut wide = plan.run_whole(indices.ptr, indices.ty.size(), DType::I64)?;
-        if indices.ty.dtype == DType::U64 {
-            // What an i64 does not hold is beyond any array.
-            wide.typed_mut::<i64>().iter_mut().filter(|i| **i < 0).for_each(|i| *i = i64::MAX);
-        }
-        if wrap {
-            let n = operand[numbers.start_map[0]] as i64;
-            // SAFETY: the buffer holds an i64 for each index.
-            let wide = unsafe { std::slice::from_raw_parts_mut(wide.as_mut_ptr().cast::<i64>(), indices.ty.size()) };
-            wide.iter_mut().for_each(|i| *i += if *i < 0 { n } else { 0 });
-        }
-        let (os, xs) = (signed_strides(operand), signed_strides(other));
-        let operand_steps = (0..batch.len())
-            .map(|b| numbers.index_batching.iter().position(|&i| i == b).map_or(0, |p| os[numbers.operand_batching[p]]))
-            .collect();
-        let other_steps = numbers.other_batch_axes.iter().map(|&a| xs[a]).collect();
-        let components =
-            numbers.start_map.iter().map(|&a| (os[a], operand[a] as i64 - numbers.window[a] as i64)).collect();
-        Ok(Windows {
-            indices: wide,
-            depth,
-            batch,
-            operand_steps,
-            other_steps,
-            components,
-            mode,
-            apart: numbers.start_map.iter().all(|&a| numbers.window[a] == 1),
-            _life: std::marker::PhantomData,
-        })
-    }
-
-    /// Number of index vectors.
-    pub fn count(&self) -> usize {
-        self.batch.iter().product()
-    }
-
-    /// Calls `f(operand offset or None when outside, other offset)` for each index vector of a range, in order.
-    pub fn each(&self, range: Range<usize>, mut f: impl FnMut(Option<isize>, isize)) {
-        let indices = self.indices.typed::<i64>();
-        if let (&[(stride, limit)], &[step]) = (&self.components[..], &self.other_steps[..])
-            && self.operand_steps[0] == 0
-        {
-            // One index a window, along one axis: what `x[i]` is.
-            let drop = self.mode == IndexMode::FillOrDrop;
-            for (&v, i) in indices[range.clone()].iter().zip(range) {
-                let outside = drop && !(0..=limit).contains(&v);
-                let offset = v.clamp(0, limit.max(0)) as isize * stride;
-                f(if outside { None } else { Some(offset) }, i as isize * step);
-            }
-            return;
-        }
-        let mut at: SmallVec<[usize; 4]> = SmallVec::from_elem(0, self.batch.len());
-        let (mut base, mut other) = (0isize, 0isize);
-        let mut left = range.start;
-        for d in (0..at.len()).rev() {
-            (at[d], left) = (left % self.batch[d], left / self.batch[d]);
-            base += at[d] as isize * self.operand_steps[d];
-            other += at[d] as isize * self.other_steps[d];
-        }
-        for i in range {
-            let vector = &indices[i * self.depth..(i + 1) * self.depth];
-            let mut offset = Some(base);
-            for (&v, &(stride, limit)) in vector.iter().zip(&self.components) {
-                let inside = (0..=limit).contains(&v);
-                offset = match self.mode {
-                    IndexMode::FillOrDrop if !inside => None,
-                    _ => offset.map(|o| o + v.clamp(0, limit.max(0)) as isize * stride),
-                };
-            }
-            f(offset, other);
-            for d in (0..at.len()).rev() {
-                at[d] += 1;
-                base += self.operand_steps[d];
-                other += self.other_steps[d];
-                if at[d] < self.batch[d] {
-                    break;
-                }
-                base -= self.batch[d] as isize * self.operand_steps[d];
-                other -= self.batch[d] as isize * self.other_steps[d];
-                at[d] = 0;
-            }
-        }
-    }
-}
 
 /// Merged axes of a window: operand axes that are neither collapsed nor batching, against the other's axes.
 pub fn window_axes(
@@ -216,19 +90,63 @@ pub fn gather(gathering: &Gathering, operand: In<'_>, indices: In<'_>, out: &mut
         let nanoseconds = 2 * count + out.ty.bytes() / BYTES_A_NANOSECOND;
         pool::share(nanoseconds as u64, count.div_ceil(each), &|_, task| {
             let (src, dst) = { let ends = &ends; (ends.0.cast::<T>(), ends.1.cast::<T>()) };
-            windows.each(task * each..((task + 1) * each).min(count), |from, to| {
-                // SAFETY: windows inside the operand were checked by `each`; the result's strides are its own.
-                unsafe {
-                    match (from, &axes[..]) {
-                        (Some(o), []) => *dst.offset(to) = *src.offset(o),
-                        (Some(o), _) => copy_axes(&axes, src.offset(o), dst.offset(to)),
-                        (None, _) => copy_axes(&fill_axes, value.as_ptr(), dst.offset(to)),
-                    }
+            let part = task * each..((task + 1) * each).min(count);
+            // SAFETY: windows inside the operand were checked by `each` and `runs`; the result's strides are its own.
+            unsafe {
+                if axes.is_empty() {
+                    return windows.runs(part, |run| elements(run, src, value[0], dst));
                 }
-            });
+                if windows.in_one_piece() && axes.iter().all(|a| a.dst > 1) {
+                    return windows.runs(part, |run| across(run, &axes, src, value[0], dst));
+                }
+                windows.each(part, |from, to| match from {
+                    Some(o) => copy_axes(&axes, src.offset(o), dst.offset(to)),
+                    None => copy_axes(&fill_axes, value.as_ptr(), dst.offset(to)),
+                });
+            }
         });
     });
     Ok(())
+}
+
+/// Takes single elements; `fill` where they are outside.
+///
+/// # Safety
+/// The run must be of an operand and a result that begin at these addresses.
+#[inline(always)]
+unsafe fn elements<T: Copy>(run: &Run<'_>, src: *const T, fill: T, dst: *mut T) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if run.is_plain() {
+            let (src, out) = (src.offset(run.operand(0)), dst.offset(run.other(0)));
+            let out = std::slice::from_raw_parts_mut(out, run.places.len());
+            out.iter_mut().zip(run.places).for_each(|(out, &place)| *out = *src.offset(place as isize));
+            return;
+        }
+        for (k, &place) in run.places.iter().enumerate() {
+            let inside = place >= 0;
+            *dst.offset(run.other(k)) = if inside { *src.offset(run.operand(k) + place as isize) } else { fill };
+        }
+    }
+}
+
+/// Takes one element of every window after the other, which is quicker than window by window where the result's
+/// elements of one window are apart and those of one place in the windows are not.
+///
+/// # Safety
+/// As for `elements`; the axes are those of windows.
+unsafe fn across<T: Copy>(run: &Run<'_>, axes: &[Axis], src: *const T, fill: T, dst: *mut T) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match axes {
+            [] => elements(run, src, fill, dst),
+            [a, rest @ ..] => {
+                for i in 0..a.n as isize {
+                    across(run, rest, src.offset(i * a.src), fill, dst.offset(i * a.dst));
+                }
+            }
+        }
+    }
 }
 
 /// Indices that are checked together.

@@ -14,6 +14,7 @@ pub mod linalg;
 pub mod matmul;
 pub mod movement;
 pub mod moves;
+pub mod places;
 pub mod random;
 pub mod reduce;
 pub mod scan;

@@ -483,15 +483,33 @@ pub unsafe fn repeat_each(size: u8, src: *const u8, dst: *mut u8, count: usize, 
 unsafe fn repeat_body<T: Copy, const L: usize>(src: *const T, dst: *mut T, count: usize, times: usize) {
     // SAFETY: the caller's contract.
     unsafe {
+        if times < L {
+            return match times {
+                ..=4 => repeat_over::<T, 4>(src, dst, count, times),
+                5..=8 => repeat_over::<T, 8>(src, dst, count, times),
+                _ => repeat_over::<T, L>(src, dst, count, times),
+            };
+        }
         for k in 0..count {
             let (row, x) = (dst.add(k * times), *src.add(k));
-            if times < L {
-                std::slice::from_raw_parts_mut(row, times).fill(x);
-                continue;
-            }
             for at in (0..times).step_by(L) {
                 row.add(at.min(times - L)).cast::<[T; L]>().write_unaligned([x; L]);
             }
+        }
+    }
+}
+
+/// Rows of at most `L` elements: each is written as `L` of them, and what is too many is written over by the next rows.
+#[inline(always)]
+unsafe fn repeat_over<T: Copy, const L: usize>(src: *const T, dst: *mut T, count: usize, times: usize) {
+    let long = count.saturating_sub(L.div_ceil(times.max(1)));
+    // SAFETY: the caller's contract; behind row `long` there are at least `L` more elements.
+    unsafe {
+        for k in 0..long {
+            dst.add(k * times).cast::<[T; L]>().write_unaligned([*src.add(k); L]);
+        }
+        for k in long..count {
+            std::slice::from_raw_parts_mut(dst.add(k * times), times).fill(*src.add(k));
         }
     }
 }

@@ -457,6 +457,20 @@ pub fn reduce(op: ReduceOp, axes: &[usize], x: In<'_>, out: &mut Out<'_>) -> Res
     Ok(())
 }
 
+/// The (outer, reduced, inner) extents of a reduction over neighbouring axes.
+pub fn one_group(shape: &[usize], axes: &[usize]) -> Option<[usize; 3]> {
+    let extents = merged(shape, axes);
+    let groups = extents.iter().filter(|e| e.1).count();
+    let size = shape.iter().product();
+    (groups <= 1 && size > 0).then(|| innermost(&extents).unwrap_or([size, 1, 1]))
+}
+
+/// The accumulators that a row of at most `LANES` elements has, of which element i joins accumulator i; none where
+/// elements are joined one by one, as all columns' are.
+pub fn accumulators(n: usize, inner: usize) -> Option<usize> {
+    (inner == 1 && n >= FEW).then(|| n.next_power_of_two())
+}
+
 /// The (outer, reduced, inner) extents of the innermost reduced group.
 fn innermost(extents: &Extents) -> Option<[usize; 3]> {
     let at = extents.iter().rposition(|e| e.1)?;

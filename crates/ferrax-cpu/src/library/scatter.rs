@@ -6,14 +6,16 @@
 
 use crate::elementwise::kernel::{In, Out, by_size};
 use crate::elementwise::{compute_dtype, convert};
-use crate::library::gather::{Axes, CHECKED, Numbers, TAKEN, Windows, inside, single_elements, window_axes};
+use crate::library::gather::{Axes, CHECKED, TAKEN, inside, single_elements, window_axes};
 use crate::library::movement::{Axis, BYTES_A_NANOSECOND, Ends, copy_axes, copy_unless_same};
+use crate::library::places::{Numbers, Windows};
 use crate::library::reduce::{Monoid, with_monoid};
 use crate::pool;
 use crate::simd::wide_variant;
 use ferrax_base::{DType, Result};
 use ferrax_loops::{IndexMode, ReduceOp, ScatterDims, ScatterOp};
 use smallvec::SmallVec;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// What the caller promises of the indices.
@@ -60,9 +62,9 @@ pub fn scatter(
             });
             return Ok(());
         }
-        if op == ScatterOp::Add && compute_dtype(dtype) == dtype {
+        if let Some(op) = reduction(op).filter(|_| compute_dtype(dtype) == dtype) {
             let elements = Elements { limit, drop, hints };
-            with_monoid!(ReduceOp::Sum, dtype, add_elements(elements, indices, updates, out));
+            with_monoid!(op, dtype, join_elements(elements, indices, updates, out));
             return Ok(());
         }
     }
@@ -77,6 +79,17 @@ pub fn scatter(
         return Ok(());
     }
     combine_all(op, &windows, &axes, updates, out)
+}
+
+/// The reduction that joins updates to elements; subtraction is the sum with their negatives.
+fn reduction(op: ScatterOp) -> Option<ReduceOp> {
+    Some(match op {
+        ScatterOp::Add => ReduceOp::Sum,
+        ScatterOp::Mul => ReduceOp::Prod,
+        ScatterOp::Min => ReduceOp::Min,
+        ScatterOp::Max => ReduceOp::Max,
+        ScatterOp::Set | ScatterOp::Sub => return None,
+    })
 }
 
 /// Combines windows of any dtype with the operand, which the result holds.
@@ -95,32 +108,33 @@ fn combine_all(op: ScatterOp, windows: &Windows<'_>, axes: &[Axis], updates: In<
     Ok(())
 }
 
-/// Calls `f(operand offset, update offset)` for every window that is not dropped: in order, or on several threads, each of
-/// which takes the windows in its part of the operand in order.
-fn each_window(windows: &Windows<'_>, (operand, bytes): (usize, usize), f: impl Fn(isize, isize) + Sync) {
+/// Bytes of windows that threads share out: each looks at all index vectors for those in its part of the operand, and
+/// whether one is cannot be foreseen, which takes longer than to join what is shorter.
+const LONG: usize = 512;
+
+/// Calls `f(the part of the operand whose windows are meant)` for the whole operand, or for parts of it on several threads.
+fn each_part(windows: &Windows<'_>, (operand, bytes): (usize, usize), f: impl Fn(Range<isize>) + Sync) {
     let count = windows.count();
     let nanoseconds = (2 * count + 2 * bytes / BYTES_A_NANOSECOND) as u64;
-    let parts = if windows.apart && pool::worth(nanoseconds) { pool::threads() } else { 1 };
+    let shared = windows.apart && bytes >= LONG * count && pool::worth(nanoseconds);
+    let parts = if shared { pool::threads() } else { 1 };
     let span = operand.div_ceil(parts) as isize;
-    pool::share(nanoseconds, parts, &|_, part| {
-        let own = part as isize * span..(part as isize + 1) * span;
-        windows.each(0..count, |to, from| {
-            if let Some(to) = to.filter(|to| own.contains(to)) {
-                f(to, from);
-            }
-        });
-    });
+    pool::share(nanoseconds, parts, &|_, part| f(part as isize * span..(part as isize + 1) * span));
 }
 
 fn set<T: Copy>(windows: &Windows<'_>, axes: &[Axis], (updates, out): (In<'_>, &Out<'_>)) {
     let ends = Ends(updates.ptr, out.ptr);
-    each_window(windows, (out.ty.size(), updates.ty.bytes()), |to, from| {
+    each_part(windows, (out.ty.size(), updates.ty.bytes()), |own| {
         let (src, dst) = {
             let ends = &ends;
             (ends.0.cast::<T>(), ends.1.cast::<T>())
         };
-        // SAFETY: `each` gives offsets whose windows lie inside both arrays.
-        unsafe { copy_axes(axes, src.offset(from), dst.offset(to)) };
+        windows.each(0..windows.count(), |to, from| {
+            if let Some(to) = to.filter(|to| own.contains(to)) {
+                // SAFETY: `each` gives offsets whose windows lie inside both arrays.
+                unsafe { copy_axes(axes, src.offset(from), dst.offset(to)) };
+            }
+        });
     });
 }
 
@@ -138,22 +152,19 @@ fn combine(
     updates: &Side,
     operand: &Side,
 ) -> Result<()> {
-    let (op, negated) = match op {
-        ScatterOp::Sub => {
+    let (op, negated) = match reduction(op) {
+        Some(op) => (op, None),
+        None => {
             let plan = crate::elementwise::unary(ferrax_loops::UnaryOp::Neg, d, d)?;
             (ReduceOp::Sum, Some(plan.run_whole(updates.ptr, updates.size, d)?))
         }
-        ScatterOp::Mul => (ReduceOp::Prod, None),
-        ScatterOp::Min => (ReduceOp::Min, None),
-        ScatterOp::Max => (ReduceOp::Max, None),
-        _ => (ReduceOp::Sum, None),
     };
     let ptr = negated.as_ref().map_or(updates.ptr, |b| b.as_ptr().cast_mut());
     with_monoid!(op, d, combine_with(windows, axes, (&Side { ptr, size: updates.size }, operand)));
     Ok(())
 }
 
-fn add_elements<M: Monoid>(elements: Elements, indices: In<'_>, updates: In<'_>, out: &mut Out<'_>) {
+fn join_elements<M: Monoid>(elements: Elements, indices: In<'_>, updates: In<'_>, out: &mut Out<'_>) {
     elements.join(indices, updates, out, M::IDENTITY, M::join);
 }
 
@@ -189,7 +200,7 @@ impl Elements {
                 // SAFETY: an element of the result, or the spare one; see `parts` for who else uses it.
                 unsafe { if plain { *d = join(*d, u) } else { join_relaxed(d, u, &join) } }
             };
-            self.join_part(&indices[part.clone()], &updates[part], dst, spare, update);
+            self.join_part((&indices[part.clone()], &updates[part]), dst, spare, update);
         });
     }
 
@@ -214,7 +225,29 @@ impl Elements {
         ends
     }
 
-    fn join_part<T: Copy>(self, indices: &[i32], updates: &[T], dst: *mut T, mut spare: T, update: impl Fn(*mut T, T)) {
+    fn join_part<T: Copy>(self, part: (&[i32], &[T]), dst: *mut T, spare: T, update: impl Fn(*mut T, T)) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            #[target_feature(enable = "avx2,fma")]
+            fn fast<T: Copy>(all: Elements, part: (&[i32], &[T]), dst: *mut T, spare: T, update: impl Fn(*mut T, T)) {
+                all.join_part_body(part, dst, spare, update);
+            }
+            if crate::simd::wide() {
+                // SAFETY: the machine has the instructions.
+                return unsafe { fast(self, part, dst, spare, update) };
+            }
+        }
+        self.join_part_body(part, dst, spare, update);
+    }
+
+    #[inline(always)]
+    fn join_part_body<T: Copy>(
+        self,
+        (indices, updates): (&[i32], &[T]),
+        dst: *mut T,
+        mut spare: T,
+        update: impl Fn(*mut T, T),
+    ) {
         let limit = self.limit;
         for (indices, updates) in indices.chunks(CHECKED).zip(updates.chunks(CHECKED)) {
             if inside(limit, indices) {
@@ -265,38 +298,73 @@ unsafe fn join_relaxed<T: Copy>(d: *mut T, u: T, join: impl Fn(T, T) -> T) {
     }
 }
 
+/// Updates and the operand whose elements they are joined to.
+struct Joined<'a, T> {
+    windows: &'a Windows<'a>,
+    axes: &'a [Axis],
+    src: *const T,
+    dst: *mut T,
+    /// The part of the operand whose windows are meant.
+    own: Range<isize>,
+}
+
 fn combine_with<M: Monoid>(windows: &Windows<'_>, axes: &[Axis], (updates, operand): (&Side, &Side)) {
     let ends = Ends(updates.ptr.cast_const(), operand.ptr);
-    each_window(windows, (operand.size, updates.size * size_of::<M::T>()), |to, from| {
-        let (src, dst) = {
-            let ends = &ends;
-            (ends.0.cast::<M::T>(), ends.1.cast::<M::T>())
-        };
-        // SAFETY: `each` gives offsets whose windows lie inside both arrays.
-        unsafe { combine_axes::<M>(axes, src.offset(from), dst.offset(to)) };
+    each_part(windows, (operand.size, updates.size * size_of::<M::T>()), |own| {
+        let ends = &ends;
+        join_windows::<M>(&Joined { windows, axes, src: ends.0.cast(), dst: ends.1.cast(), own });
     });
 }
 
+impl<T> Joined<'_, T> {
+    /// Calls `f(update, element)` for the first ones of every window that is meant.
+    #[inline(always)]
+    fn each(&self, mut f: impl FnMut(*const T, *mut T)) {
+        self.windows.each(0..self.windows.count(), |to, from| {
+            if let Some(to) = to.filter(|to| self.own.contains(to)) {
+                f(self.src.wrapping_offset(from), self.dst.wrapping_offset(to));
+            }
+        });
+    }
+}
+
+/// Joins the elements of windows, which `each` gives inside both arrays.
+#[inline(always)]
+fn join_windows_body<M: Monoid>(joined: &Joined<'_, M::T>) {
+    // SAFETY: windows and axes lie inside both arrays.
+    unsafe {
+        match joined.axes {
+            [] => joined.each(|x, to| *to = M::join(*to, *x)),
+            [a] if a.src == 1 && a.dst == 1 => joined.each(|x, to| join_row::<M>(a.n, x, to)),
+            axes => joined.each(|x, to| join_axes::<M>(axes, x, to)),
+        }
+    }
+}
+wide_variant!(join_windows, join_windows_body, (joined: &Joined<'_, M::T>));
+
 /// Joins a row to another, element by element.
 #[inline(always)]
-fn join_row_body<M: Monoid>(x: &[M::T], to: &mut [M::T]) {
-    for (to, &x) in to.iter_mut().zip(x) {
+unsafe fn join_row<M: Monoid>(n: usize, x: *const M::T, to: *mut M::T) {
+    // SAFETY: the caller's rows have so many elements, and are of different arrays.
+    let (x, to) = unsafe { (std::slice::from_raw_parts(x, n), std::slice::from_raw_parts_mut(to, n)) };
+    let ((to, last_to), (x, last_x)) = (to.as_chunks_mut::<8>(), x.as_chunks::<8>());
+    for (to, x) in to.iter_mut().zip(x) {
+        *to = std::array::from_fn(|i| M::join(to[i], x[i]));
+    }
+    for (to, &x) in last_to.iter_mut().zip(last_x) {
         *to = M::join(*to, x);
     }
 }
-wide_variant!(join_row, join_row_body, (x: &[M::T], to: &mut [M::T]));
 
-unsafe fn combine_axes<M: Monoid>(axes: &[Axis], src: *const M::T, dst: *mut M::T) {
+unsafe fn join_axes<M: Monoid>(axes: &[Axis], x: *const M::T, to: *mut M::T) {
     // SAFETY: the caller's offsets and axes lie inside both arrays.
     unsafe {
         match axes {
-            [] => *dst = M::join(*dst, *src),
-            [a] if a.src == 1 && a.dst == 1 => {
-                join_row::<M>(std::slice::from_raw_parts(src, a.n), std::slice::from_raw_parts_mut(dst, a.n));
-            }
+            [] => *to = M::join(*to, *x),
+            [a] if a.src == 1 && a.dst == 1 => join_row::<M>(a.n, x, to),
             [a, rest @ ..] => {
                 for i in 0..a.n as isize {
-                    combine_axes::<M>(rest, src.offset(i * a.src), dst.offset(i * a.dst));
+                    join_axes::<M>(rest, x.offset(i * a.src), to.offset(i * a.dst));
                 }
             }
         }

@@ -1,12 +1,13 @@
 //! Passes over the kernel graph that every engine with kernels of its own needs.
 //!
-//! Three rewrite a graph: [`fold_transpositions`], [`hoist`], [`recompute`]. [`mod@segments`] cuts programs for engines whose
+//! Four rewrite a graph: [`fold_transpositions`], [`hoist`], [`recompute`], [`spread_counts`]. [`mod@segments`] cuts programs for engines whose
 //! own cannot call the host. [`order`] finds which nodes run together and where
 //! each value's elements are; what an engine's kernels take, it asks a [`Target`]. No pass changes a bit of a result:
 //! nodes compute the same from the same operands wherever they stand.
 //!
 //! Read next: [`order`], [`view`], then the planner of an engine (`ferrax-cpu/src/plan`).
 
+pub mod counts;
 pub mod hoist;
 pub mod order;
 pub mod pieces;
@@ -16,6 +17,7 @@ pub mod sums;
 pub mod transpositions;
 pub mod view;
 
+pub use counts::spread_counts;
 pub use hoist::hoist;
 pub use recompute::recompute;
 pub use segments::segments;

@@ -21,6 +21,7 @@ pub(crate) use tiles::Tiles;
 
 use crate::machine::handler::Instr;
 use crate::machine::loops::families::{self, Width};
+use crate::machine::loops::fuse::Fused;
 use crate::simd::Isa;
 use ferrax_base::DType;
 use ferrax_loops::{Graph, Node, Type};
@@ -147,6 +148,8 @@ pub(crate) struct RegisterLoop {
     /// Elements of the vectors, 1 if there are none.
     pub elements: usize,
     pub code: Vec<Instr>,
+    /// Where the code of its handlers is, if that was put together for it.
+    pub _fused: Option<Fused>,
     /// The instruction that jumps back go to.
     pub head: usize,
     /// Places of the loop's memory that hold constants, and the bits of their lanes.

@@ -59,6 +59,25 @@ impl Planned {
         (self.sizes.m, self.sizes.n, self.steps.a.0)
     }
 
+    /// Products that an element of the result is the sum of.
+    pub fn depth(&self) -> usize {
+        self.sizes.k
+    }
+
+    /// The places of the factors of an element of the result, in order.
+    pub fn factors(&self, row: usize, column: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let Steps { a, b } = self.steps;
+        let place = |at: usize, step: (isize, isize), k: usize| (at as isize * step.0 + k as isize * step.1) as usize;
+        (0..self.sizes.k).map(move |k| (place(row, a, k), place(column, (b.1, b.0), k)))
+    }
+
+    /// The sums that products join in turn, the k-th sum number k modulo their number, before these are added up in
+    /// halves; nothing where that is not all.
+    pub fn running_sums(&self) -> Option<usize> {
+        let nowhere = (std::ptr::null(), std::ptr::null(), std::ptr::null_mut());
+        if self.double { self.at::<f64>(nowhere).running_sums() } else { self.at::<f32>(nowhere).running_sums() }
+    }
+
     /// Computes the product.
     ///
     /// # Safety

@@ -114,6 +114,11 @@ impl<T: Kernels> Product<T> {
         }
     }
 
+    /// The sums that products join in turn before these are added up in halves; nothing where that is not all.
+    pub fn running_sums(&self) -> Option<usize> {
+        if self.m == 1 || self.n == 1 { vector::running_sums(self) } else { (self.k <= DEPTH).then_some(1) }
+    }
+
     /// Whether whole rows of the result are few enough for the caches, and the products of an element too few to hide
     /// another pass over the result.
     pub fn suits_rows(&self) -> bool {

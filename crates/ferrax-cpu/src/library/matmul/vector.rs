@@ -74,6 +74,15 @@ pub unsafe fn run<T: Kernels>(p: &Product<T>, shared: bool) -> Result<()> {
     Ok(())
 }
 
+/// As `Product::running_sums`, where one side is a vector.
+pub fn running_sums<T: Kernels>(p: &Product<T>) -> Option<usize> {
+    let w = whole(p).0.w;
+    let (rows, apart) = (whole(p).0.rows, w.column != 1 && w.row != 1);
+    // Rows that are not contiguous are made so.
+    let along_k = if apart { p.k != 1 || rows == 1 } else { w.column == 1 && (w.row != 1 || rows == 1) };
+    if along_k { (p.k <= RUN).then_some(2 * WIDEST / size_of::<T>()) } else { (p.k <= DEPTH).then_some(1) }
+}
+
 /// The product as the work of one thread, and the distance between the elements of x.
 #[inline(always)]
 fn whole<T: Copy>(p: &Product<T>) -> (Times<T>, isize) {

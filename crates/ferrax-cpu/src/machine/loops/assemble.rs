@@ -7,8 +7,10 @@
 //! Read next: `plan/registers/mod.rs`, which drives this.
 
 use super::families::{self, Access, Family, One, Two, Width, registers};
+use super::fuse::{Fused, Span, fuse};
 use crate::machine::handler::{Handler, Instr};
 use crate::simd::Isa;
+use smallvec::SmallVec;
 
 /// The number of a value.
 pub type Val = u32;
@@ -27,6 +29,13 @@ pub enum Op {
         op: One,
         d: Val,
         a: Val,
+    },
+    /// d = a · b + c, rounded once.
+    Fma {
+        d: Val,
+        a: Val,
+        b: Val,
+        c: Val,
     },
     /// d = `on_true` where `which` is 1, else `on_false`.
     Choose {
@@ -91,6 +100,7 @@ impl Op {
             Op::Fetch { index, .. } => ([index, 0, 0], 1),
             Op::Put { index, a, .. } => ([index, a, 0], 2),
             Op::Choose { which, on_false, on_true, .. } => ([which, on_false, on_true], 3),
+            Op::Fma { a, b, c, .. } => ([a, b, c], 3),
             Op::Read { .. } => ([0; 3], 0),
         }
     }
@@ -106,6 +116,7 @@ impl Op {
         match *self {
             Op::Two { d, .. }
             | Op::One { d, .. }
+            | Op::Fma { d, .. }
             | Op::Choose { d, .. }
             | Op::Call { d, .. }
             | Op::CallTwo { d, .. }
@@ -119,7 +130,12 @@ impl Op {
     pub fn same_as(&self, other: &Op) -> bool {
         let (mut a, b) = (*self, *other);
         if let (
-            Op::Two { d, .. } | Op::One { d, .. } | Op::Choose { d, .. } | Op::Call { d, .. } | Op::CallTwo { d, .. },
+            Op::Two { d, .. }
+            | Op::One { d, .. }
+            | Op::Fma { d, .. }
+            | Op::Choose { d, .. }
+            | Op::Call { d, .. }
+            | Op::CallTwo { d, .. },
             Some(of),
         ) = (&mut a, b.result())
         {
@@ -151,6 +167,8 @@ const REGISTERS: usize = 8;
 struct Info {
     register: Option<u8>,
     memory: Option<u32>,
+    /// Whether it went to memory because registers ran out: its place is another value's once it is not needed.
+    spilled: bool,
     /// When the section's last operation that reads it is done; `usize::MAX` if it lives on.
     last: usize,
     /// The register where it should be at the end of the section.
@@ -169,8 +187,12 @@ pub struct Assembler {
     wanted: [bool; REGISTERS],
     /// The instructions.
     pub code: Vec<Instr>,
+    /// The bytes that their handlers take.
+    spans: Vec<Span>,
     /// Bytes of the loop's memory in use.
     pub memory: u32,
+    /// Places of values that ran out of registers and are not needed any more.
+    free: Vec<u32>,
 }
 
 impl Assembler {
@@ -184,7 +206,9 @@ impl Assembler {
             pinned: [false; REGISTERS],
             wanted: [false; REGISTERS],
             code: Vec::new(),
+            spans: Vec::new(),
             memory,
+            free: Vec::new(),
         }
     }
 
@@ -231,19 +255,41 @@ impl Assembler {
     }
 
     fn push(&mut self, family: Family, all: &[u8], imm: u64, stride: usize) {
+        self.spans.push(Span::Next(family.bytes()));
         let code = family.code(self.isa, registers(all));
         let part = |k: usize| (stride >> (16 * k)) as u16;
         self.code.push(Instr { code, imm, p: part(0), q: part(1), ps: part(2), qs: part(3) });
     }
 
+    /// An instruction of a family.
+    #[cfg(test)]
+    pub fn instruction(&mut self, family: Family, all: &[u8], imm: u64) {
+        self.push(family, all, imm, 0);
+    }
+
     /// An instruction that moves control.
     pub fn control(&mut self, family: Family, all: &[u8], imm: u64) {
         self.push(family, all, imm, 0);
+        if let Some(last) = self.spans.last_mut() {
+            *last = Span::Control(family.bytes());
+        }
+    }
+
+    /// Lets the handlers of the finished program run without jumps between them. `targets` are the instructions that are
+    /// jumped to.
+    pub fn fuse(&mut self, targets: &[usize]) -> Option<Fused> {
+        fuse(&mut self.code, &self.spans, targets)
     }
 
     /// Ends the program.
     pub fn finish(&mut self, h: Handler) {
-        self.code.push(Instr { code: self.isa.code(h), imm: 0, p: 0, q: 0, ps: 0, qs: 0 });
+        self.foreign(Instr { code: self.isa.code(h), imm: 0, p: 0, q: 0, ps: 0, qs: 0 });
+    }
+
+    /// An instruction of a handler that is in no family.
+    fn foreign(&mut self, instr: Instr) {
+        self.spans.push(Span::Foreign);
+        self.code.push(instr);
     }
 
     /// A register from memory.
@@ -259,6 +305,7 @@ impl Assembler {
     /// Keeps a value in memory, out of registers.
     pub fn keep(&mut self, v: Val) {
         self.save(v);
+        self.values[v as usize].spilled = false;
         if let Some(r) = self.register(v) {
             self.forget(r);
         }
@@ -314,8 +361,22 @@ impl Assembler {
     fn save(&mut self, v: Val) {
         let info = self.values[v as usize];
         if let (Some(r), None) = (info.register, info.memory) {
-            let at = self.in_memory(v);
+            let at = self.free.pop().unwrap_or_else(|| self.place());
+            let info = &mut self.values[v as usize];
+            (info.memory, info.spilled) = (Some(at), true);
             self.store(r, at);
+        }
+    }
+
+    /// Frees the places of what operation `i` was the last to need.
+    fn release(&mut self, i: usize, op: &Op) {
+        let (all, count) = op.operands();
+        for &v in &all[..count] {
+            let info = &mut self.values[v as usize];
+            if info.spilled && info.last <= i + 1 {
+                info.spilled = false;
+                self.free.extend(info.memory.take());
+            }
         }
     }
 
@@ -400,6 +461,7 @@ impl Assembler {
         }
         for (i, op) in ops.iter().enumerate() {
             self.emit(ops, i, op);
+            self.release(i, op);
         }
     }
 
@@ -412,6 +474,7 @@ impl Assembler {
                 self.push(op.family(self.lane), &[r, x], 0, 0);
                 self.set(r, d);
             }
+            Op::Fma { d, a, b, c } => self.fma(ops, i, d, (a, b, c)),
             Op::Choose { d, which, on_false, on_true } => self.choose(ops, i, d, (which, on_false, on_true)),
             Op::Call { code, imm, lanes, d, a } => {
                 self.bring(i, a, None);
@@ -468,22 +531,47 @@ impl Assembler {
         let p = self.operand(ops, i, which, &kept);
         kept.push(p);
         let t = self.operand(ops, i, on_true, &kept);
-        let f = self.register(on_false);
-        let dies = self.values[on_false as usize].last <= i + 1 && on_false != which && on_false != on_true;
-        let r = match f {
-            Some(f) if dies && !self.pinned[f as usize] => f,
-            _ => {
-                let r = self.target(ops, i, d, &[p, t]);
-                match f {
-                    Some(f) if f == r => {}
-                    Some(f) => self.push(One::Move.family(self.lane), &[r, f], 0, 0),
-                    None => self.load(r, self.values[on_false as usize].memory.unwrap_or(0)),
-                }
-                r
-            }
-        };
+        let r = self.over(ops, i, d, on_false, &[(which, p), (on_true, t)]);
         self.push(families::choose(self.lane), &[r, p, t], 0, 0);
         self.set(r, d);
+    }
+
+    fn fma(&mut self, ops: &[Op], i: usize, d: Val, (a, b, c): (Val, Val, Val)) {
+        // The factor that is in memory may stay there.
+        let (a, b) = if self.register(a).is_none() && self.register(b).is_some() { (b, a) } else { (a, b) };
+        let kept: Vec<u8> = [a, b, c].iter().filter_map(|&v| self.register(v)).collect();
+        let x = self.operand(ops, i, a, &kept);
+        match self.register(b) {
+            Some(y) => {
+                let r = self.over(ops, i, d, c, &[(a, x), (b, y)]);
+                self.push(families::fma(self.lane).registers, &[r, x, y], 0, 0);
+                self.set(r, d);
+            }
+            None => {
+                let at = u64::from(self.values[b as usize].memory.unwrap_or(0));
+                let r = self.over(ops, i, d, c, &[(a, x)]);
+                self.push(families::fma(self.lane).memory, &[r, x], at, 0);
+                self.set(r, d);
+            }
+        }
+    }
+
+    /// The register of the result of operation `i`, in which the value is that it works on; `others` are the operands
+    /// beside it.
+    fn over(&mut self, ops: &[Op], i: usize, d: Val, worked_on: Val, others: &[(Val, u8)]) -> u8 {
+        let held = self.register(worked_on);
+        let dies = self.values[worked_on as usize].last <= i + 1 && others.iter().all(|other| other.0 != worked_on);
+        if let Some(r) = held.filter(|&r| dies && !self.pinned[r as usize]) {
+            return r;
+        }
+        let avoid: SmallVec<[u8; 2]> = others.iter().map(|other| other.1).collect();
+        let r = self.target(ops, i, d, &avoid);
+        match held {
+            Some(f) if f == r => {}
+            Some(f) => self.push(One::Move.family(self.lane), &[r, f], 0, 0),
+            None => self.load(r, self.values[worked_on as usize].memory.unwrap_or(0)),
+        }
+        r
     }
 
     /// A register beyond those of calls that is free at time `done`.
@@ -532,7 +620,7 @@ impl Assembler {
     }
 
     fn call(&mut self, code: Handler, imm: u64, lanes: u16, d: Val) {
-        self.code.push(Instr { code: self.isa.code(code), imm, p: lanes, q: 0, ps: 0, qs: 0 });
+        self.foreign(Instr { code: self.isa.code(code), imm, p: lanes, q: 0, ps: 0, qs: 0 });
         self.set(0, d);
     }
 

@@ -15,7 +15,9 @@ mod text;
 
 use crate::machine::handler::Code;
 use crate::simd::Isa;
-pub use text::{WIDE, choose, converts, copy, count_back, fetch, has, jump, load, put, read, store, test_back, write};
+pub use text::{
+    WIDE, choose, converts, copy, count_back, fetch, fma, has, jump, load, put, read, store, test_back, write,
+};
 
 /// Bytes of an instruction, which handlers step over.
 const _: () = assert!(size_of::<super::super::handler::Instr>() == 24);
@@ -30,6 +32,11 @@ pub struct Family {
 }
 
 impl Family {
+    /// Bytes that a handler takes at most.
+    pub fn bytes(self) -> u16 {
+        self.slot as u16
+    }
+
     /// The code of a handler.
     pub fn code(self, isa: Isa, index: usize) -> Code {
         // Tables begin at a multiple of 64, of which the function's own start may fall short by padding.
@@ -94,6 +101,15 @@ pub struct Pair {
     pub memory: Family,
     /// Over d, b; a is at the immediate.
     pub memory_first: Family,
+}
+
+/// d = a · b + d, rounded once: b in a register or in memory.
+#[derive(Clone, Copy)]
+pub struct Fma {
+    /// Over d, a, b.
+    pub registers: Family,
+    /// Over d, a; b is at the immediate.
+    pub memory: Family,
 }
 
 /// Operations of two operands. All but `Sub`, `Div`, `SubInt` and the orders commute.

@@ -8,6 +8,7 @@
 
 pub mod assemble;
 pub mod families;
+pub mod fuse;
 pub mod handlers;
 mod wide;
 

@@ -3,7 +3,7 @@
 //! Scalars, and the vectors of the one length that the loop has, are lanes. Other small values are cells: each element
 //! is a scalar of its own, so that slices, concatenations and broadcasts of them cost nothing. Arrays that are only
 //! read and written at an index stay where they are (`windows.rs`).
-//! Read next: `shapes.rs` for nodes that move elements, `windows.rs`.
+//! Read next: `shapes.rs` for nodes that move elements, `cells.rs` for those that join them, `windows.rs`.
 
 use super::shapes;
 use super::translate::{Translator, bits};
@@ -15,7 +15,7 @@ use ferrax_loops::{Graph, Kind, Node, Type, ValueId};
 use smallvec::SmallVec;
 
 /// Elements that a value of cells has at most.
-pub(super) const MOST_CELLS: usize = 32;
+pub(super) const MOST_CELLS: usize = 64;
 
 /// A value of a body.
 #[derive(Clone, Debug)]
@@ -103,7 +103,7 @@ impl Translator {
         let ty = g.ty(node.first);
         match self.fit(ty)? {
             Fit::Cells(n) => self.cells(g, node, x, n).map(Form::Cells),
-            Fit::Scalar if x.iter().any(|f| f.lanes().is_none()) => {
+            Fit::Scalar if x.iter().any(|f| f.lanes().is_none()) || joins_elements(&node.kind) => {
                 self.cells(g, node, x, 1).map(|all| Form::Lanes(all[0]))
             }
             Fit::Scalar if matches!(node.kind, Kind::Iota(_)) => Some(Form::Lanes(self.constant(0))),
@@ -144,6 +144,9 @@ impl Translator {
                 let number = |i: usize| bits(Scalar::from_i64(ty.dtype, (i / inner % ty.shape[*axis]) as i64));
                 Some((0..n).map(|i| self.constant(number(i))).collect())
             }
+            Kind::Reduce { op, axes } => self.reduced(*op, axes, g.ty(node.inputs[0]), &x[0]),
+            Kind::Dot(_) => self.product(g, node, x),
+            Kind::Gather(_) | Kind::Scatter { .. } => self.moved(g, node, x),
             _ => shapes::sources(g, node)?.iter().map(|&(operand, i)| x[operand].cell(i)).collect(),
         }
     }
@@ -236,6 +239,11 @@ impl Translator {
         self.range[d as usize] = self.either(on_false, on_true);
         self.emit(Op::Choose { d, which, on_false, on_true }, d)
     }
+}
+
+/// Whether a node makes an element of several.
+fn joins_elements(kind: &Kind) -> bool {
+    matches!(kind, Kind::Reduce { .. } | Kind::Dot(_) | Kind::Gather(_) | Kind::Scatter { .. })
 }
 
 /// Whether a graph's output is its parameter unchanged.

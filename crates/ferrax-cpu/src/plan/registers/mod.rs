@@ -1,5 +1,6 @@
 //! From a loop's node to its program.
 
+mod cells;
 mod forms;
 mod ranges;
 mod shapes;
@@ -22,7 +23,7 @@ use translate::Translator;
 use windows::{Array, only_indexed};
 
 /// Bytes of the loop's memory at most.
-const MOST_MEMORY: u32 = 32 << 10;
+const MOST_MEMORY: u32 = 64 << 10;
 
 /// What a loop's operands are, by position.
 struct Shape<'g> {
@@ -287,7 +288,7 @@ impl<'g> Planner<'g> {
         if self.t.elements > lanes && !self.t.lanes_apart() {
             return None;
         }
-        if self.t.has_cells && ops.len() as f64 > most_cells(self.shape.body) {
+        if self.t.has_cells && cost(&ops) > most_cells(self.shape.body) {
             return None;
         }
         let ops = in_place(ops, self.t.elements.is_multiple_of(lanes));
@@ -308,17 +309,23 @@ fn is_array(ty: &Type, uses: &[(&Graph, usize)], writes: bool, outputs: &[usize]
 }
 
 /// Operations on single elements that take as long as the body's steps one by one: as measured, a group of elementwise
-/// nodes, or a node of another kind, costs some fifteen instructions, and a node of a group one and a half.
+/// nodes costs some fifteen, a node of one four, a node that moves elements fifteen and any other forty.
 fn most_cells(g: &Graph) -> f64 {
     let of = |kind: &Kind| match kind {
         Kind::Const(_) | Kind::Dense(_) | Kind::Iota(_) | Kind::Reshape | Kind::Broadcast(_) | Kind::Barrier => 0.0,
         Kind::Call(inner) => most_cells(inner),
-        Kind::Switch(branches) => 30.0 + branches.iter().map(|b| most_cells(b)).sum::<f64>() / branches.len() as f64,
-        kind if kind.is_elementwise() => 1.5,
-        _ => 10.0,
+        Kind::Switch(branches) => 40.0 + branches.iter().map(|b| most_cells(b)).sum::<f64>() / branches.len() as f64,
+        Kind::Reduce { .. } | Kind::Dot(_) | Kind::Gather(_) | Kind::Scatter { .. } => 40.0,
+        kind if kind.is_elementwise() => 4.0,
+        _ => 15.0,
     };
     let live = ferrax_loops::passes::live_nodes(g);
     15.0 + g.nodes.iter().zip(live).filter(|(_, live)| *live).map(|(n, _)| of(&n.kind)).sum::<f64>()
+}
+
+/// What operations cost, in those of a few instructions: handlers compiled from Rust compute a register of elements.
+fn cost(ops: &[Op]) -> f64 {
+    ops.iter().map(|op| if matches!(op, Op::Call { .. } | Op::CallTwo { .. }) { 8.0 } else { 1.0 }).sum()
 }
 
 /// What `assemble` puts together.
@@ -407,6 +414,9 @@ impl Planner<'_> {
             }
         }
         asm.finish(handler::finish());
+        // The condition's start is the other target of jumps.
+        let tested = asm.code[entry].imm as usize / size_of::<handler::Instr>() + entry;
+        let fused = asm.fuse(&[head, if test.is_some() { tested } else { head }]);
         let of = |window: &Window| {
             let array = &self.t.arrays[window.array];
             ArrayWindow { window: *window, index: array.index, result: array.carried }
@@ -419,6 +429,7 @@ impl Planner<'_> {
             lane: self.t.lane,
             elements: self.t.elements,
             code: std::mem::take(&mut asm.code),
+            _fused: fused,
             head,
             constants: self.t.constants.iter().map(|c| (c.1, c.2)).collect(),
             places: (asm.memory / PLACE) as usize,

@@ -15,7 +15,7 @@ use ferrax_loops::kind::CompareOp;
 use ferrax_loops::{BinaryOp, Division, DivisionPart, Graph, Kind, Node, UnaryOp};
 
 /// Operations of a loop at most: longer bodies have their own cost a step.
-const MOST: usize = 400;
+const MOST: usize = 1600;
 
 /// Translates graphs whose values are scalars, vectors of one length, and a few elements each.
 pub(super) struct Translator {
@@ -194,6 +194,12 @@ impl Translator {
     fn one(&mut self, op: One, a: Val) -> Option<Val> {
         let d = self.result(&[a]);
         self.emit(Op::One { op, d, a }, d)
+    }
+
+    /// a · b + c, rounded once.
+    pub fn fma(&mut self, a: Val, b: Val, c: Val) -> Option<Val> {
+        let d = self.result(&[a, b, c]);
+        self.emit(Op::Fma { d, a, b, c }, d)
     }
 
     /// Lanes that a handler need compute for a value.

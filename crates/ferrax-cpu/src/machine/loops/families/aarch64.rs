@@ -3,7 +3,7 @@
 //! Vector registers 16 and up and `x9` to `x17` are free within a handler. `x0` is the instruction, `x1` the loop's
 //! memory, `x2` the step, `x3` the steps left and `x4` the instruction after a jump back.
 
-use super::{Access, Family, One, Pair, Two, Width};
+use super::{Access, Family, Fma, One, Pair, Two, Width};
 use crate::machine::handler::Code;
 use crate::simd::Isa;
 
@@ -95,6 +95,14 @@ macro_rules! both {
             memory_first: family!($long, ["d" "b"], concat!("ldr x9, [x0, #8]\nldr q16, [x1, x9]\n", $text)),
         }
     };
+}
+
+/// The handlers of d = a · b + d.
+pub fn fma(_: Width) -> Fma {
+    Fma {
+        registers: family!(16, ["d" "a" "b"], lanes!("fmla")),
+        memory: family!(32, ["d" "a"], concat!("ldr x9, [x0, #8]\nldr q16, [x1, x9]\n", lanes!("fmla"))),
+    }
 }
 
 /// The handlers of an operation of two operands.

@@ -3,7 +3,7 @@
 //! Registers 8 and up, `rax`, `r9` to `r11` and the mask registers are free within a handler. `rdi` is the instruction,
 //! `rsi` the loop's memory, `rdx` the step, `rcx` the steps left and `r8` the instruction after a jump back.
 
-use super::{Access, Family, One, Pair, Two, Width};
+use super::{Access, Family, Fma, One, Pair, Two, Width};
 use crate::machine::handler::Code;
 use crate::simd::Isa;
 
@@ -201,6 +201,32 @@ pub fn one(op: One, lane: Width) -> Family {
         // Only AVX-512 has this one (`converts`).
         (One::ToFloat, Width::Eight) => one!("vcvtqq2pd", "vcvtqq2pd", ""),
         (One::Move, _) => one!("vmovaps", "vmovaps", ""),
+    }
+}
+
+/// The handlers of d = a · b + d.
+pub fn fma(lane: Width) -> Fma {
+    macro_rules! fma {
+        ($i:literal) => {
+            Fma {
+                registers: family!(
+                    16,
+                    ["d" "a" "b"],
+                    concat!($i, " zmm\\d, zmm\\a, zmm\\b"),
+                    concat!($i, " ymm\\d, ymm\\a, ymm\\b")
+                ),
+                memory: family!(
+                    32,
+                    ["d" "a"],
+                    concat!("mov rax, [rdi + 8]\n", $i, " zmm\\d, zmm\\a, [rsi + rax]"),
+                    concat!("mov rax, [rdi + 8]\n", $i, " ymm\\d, ymm\\a, [rsi + rax]")
+                ),
+            }
+        };
+    }
+    match lane {
+        Width::Four => fma!("vfmadd231ps"),
+        Width::Eight => fma!("vfmadd231pd"),
     }
 }
 

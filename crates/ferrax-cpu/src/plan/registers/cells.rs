@@ -1,0 +1,151 @@
+//! Reductions, products and moves at constant indices of a few elements, each of which is a scalar of its own.
+//!
+//! Sums are in the order of the kernels that a body's steps would call (`library/reduce.rs`, `columns.rs` and
+//! `matmul/vector.rs` say which), so results have their bits. What an index of constants moves is found by moving the
+//! numbers of elements with the library's own kernel. Read next: `shapes.rs`.
+
+use super::forms::Form;
+use super::translate::{Translator, bits};
+use crate::elementwise::kernel::{In, Out};
+use crate::library::dot::planned::Planned;
+use crate::library::scatter::Hints;
+use crate::library::{gather, reduce, scatter};
+use crate::machine::loops::assemble::Val;
+use ferrax_base::{DType, Scalar};
+use ferrax_loops::kind::ScatterOp;
+use ferrax_loops::{BinaryOp, Gathering, Graph, Kind, Node, ReduceOp, Type};
+use smallvec::SmallVec;
+
+type Cells = SmallVec<[Val; 8]>;
+
+impl Translator {
+    /// What a reduction makes of the elements of its operand.
+    pub fn reduced(&mut self, op: ReduceOp, axes: &[usize], ty: &Type, x: &Form) -> Option<Cells> {
+        let [outer, n, inner] = reduce::one_group(&ty.shape, axes)?;
+        let join = joining(op, ty.dtype)?;
+        let mut results = Cells::new();
+        for at in 0..outer * inner {
+            let first = at / inner * n * inner + at % inner;
+            let mut row: Cells = (0..n).map(|i| x.cell(first + i * inner)).collect::<Option<_>>()?;
+            results.push(match reduce::accumulators(n, inner) {
+                None => {
+                    let first = self.joined_to_identity(join, ty.dtype, *row.first()?)?;
+                    row[1..].iter().try_fold(first, |sum, &x| self.binary(join, ty.dtype, sum, x))?
+                }
+                Some(width) => {
+                    let all = self.halved(join, ty.dtype, &mut row, width)?;
+                    self.joined_to_identity(join, ty.dtype, all)?
+                }
+            });
+        }
+        Some(results)
+    }
+
+    /// A float sum that begins with 0 has no negative zero; other results are those of the elements alone.
+    fn joined_to_identity(&mut self, join: BinaryOp, d: DType, x: Val) -> Option<Val> {
+        if join == BinaryOp::Add && d.is_float() {
+            let zero = self.constant(0);
+            return self.binary(join, d, zero, x);
+        }
+        Some(x)
+    }
+
+    /// The halves of `width` accumulators joined until one is left; those beyond the elements are neutral.
+    fn halved(&mut self, join: BinaryOp, d: DType, row: &mut Cells, mut width: usize) -> Option<Val> {
+        while width > 1 {
+            width /= 2;
+            for k in width..row.len() {
+                row[k - width] = self.binary(join, d, row[k - width], row[k])?;
+            }
+            row.truncate(width);
+        }
+        row.first().copied()
+    }
+
+    /// A product of matrices or vectors.
+    pub fn product(&mut self, g: &Graph, node: &Node, x: &[Form]) -> Option<Cells> {
+        let product = Planned::of(g, node)?;
+        let (m, n) = product.shape();
+        let lanes = product.running_sums()?;
+        let zero = self.constant(0);
+        let mut results = Cells::new();
+        for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
+            let mut sums = Cells::from_elem(zero, lanes.min(product.depth()));
+            for (k, (a, b)) in product.factors(i, j).enumerate() {
+                sums[k % lanes] = self.fma(x[0].cell(a)?, x[1].cell(b)?, sums[k % lanes])?;
+            }
+            results.push(self.halved(BinaryOp::Add, g.ty(node.first).dtype, &mut sums, lanes)?);
+        }
+        Some(results)
+    }
+
+    /// The elements of a gather's or a scatter's result, where the indices are constants.
+    pub fn moved(&mut self, g: &Graph, node: &Node, x: &[Form]) -> Option<Cells> {
+        let (operand, out) = (Numbers::of(g.ty(node.inputs[0]), 0), g.ty(node.first));
+        let mut indices = Numbers::of(g.ty(node.inputs[1]), 0);
+        for (i, index) in indices.all.iter_mut().enumerate() {
+            *index = i32::try_from(self.lane.signed(self.number(x[1].cell(i)?)?)).ok()?;
+        }
+        let size = operand.all.len();
+        let (made, fill) = match &node.kind {
+            Kind::Gather(gathering) => {
+                let fill = Scalar::from_i64(DType::I32, -1);
+                let numbered = Gathering { fill, ..(**gathering).clone() };
+                let mut made = Numbers::of(out, 0);
+                gather::gather(&numbered, operand.input(), indices.input(), &mut made.output()).ok()?;
+                (made, bits(gathering.fill))
+            }
+            Kind::Scatter { op: ScatterOp::Set, dims, mode, sorted, unique } => {
+                let updates = Numbers::of(g.ty(node.inputs[2]), size);
+                let (mut made, how) = (Numbers::of(out, 0), (*mode, Hints { sorted: *sorted, unique: *unique }));
+                let [operand, indices, updates] = [operand.input(), indices.input(), updates.input()];
+                scatter::scatter(ScatterOp::Set, dims, how, operand, indices, updates, &mut made.output()).ok()?;
+                (made, 0)
+            }
+            _ => return None,
+        };
+        let of = |&at: &i32| match usize::try_from(at) {
+            Ok(at) if at < size => x[0].cell(at),
+            Ok(at) => x[2].cell(at - size),
+            Err(_) => Some(self.constant(fill)),
+        };
+        made.all.iter().map(of).collect()
+    }
+}
+
+/// The operation on two elements that a reduction repeats.
+fn joining(op: ReduceOp, d: DType) -> Option<BinaryOp> {
+    Some(match op {
+        ReduceOp::Sum => BinaryOp::Add,
+        ReduceOp::Prod => BinaryOp::Mul,
+        ReduceOp::Max => BinaryOp::Max,
+        ReduceOp::Min => BinaryOp::Min,
+        ReduceOp::And if !d.is_float() => BinaryOp::And,
+        ReduceOp::Or if !d.is_float() => BinaryOp::Or,
+        ReduceOp::Xor if !d.is_float() => BinaryOp::Xor,
+        _ => return None,
+    })
+}
+
+/// The numbers of an array's elements, as an array of their own.
+struct Numbers {
+    ty: Type,
+    all: Vec<i32>,
+}
+
+impl Numbers {
+    fn of(ty: &Type, first: usize) -> Self {
+        let all = (first..first + ty.size()).map(|i| i as i32).collect();
+        Numbers { ty: Type { dtype: DType::I32, shape: ty.shape.clone() }, all }
+    }
+
+    fn input(&self) -> In<'_> {
+        // SAFETY: there is a number for each element.
+        unsafe { In::new(self.all.as_ptr().cast(), &self.ty) }
+    }
+
+    fn output(&mut self) -> Out<'_> {
+        // SAFETY: as above.
+        unsafe { Out::new(self.all.as_mut_ptr().cast(), &self.ty) }
+    }
+}
