@@ -286,6 +286,11 @@ class Lowered(_Stage):
         super().__init__(_only("Lowered", lowering, _Function), args_info, out_tree)
         self._no_kwargs = no_kwargs
 
+    @property
+    def out_info(self) -> Any:
+        """Types of the results, as a tree of `ShapeDtypeStruct`; none is weak any more."""
+        return tree_util.tree_map(lambda s: s.update(weak_type=False), super().out_info)
+
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program as text.
 
