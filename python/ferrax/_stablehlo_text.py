@@ -37,23 +37,12 @@ _MOST_ZEROS = 3  # beside the point of a float without an exponent
 #: Operations of operands alone, whose types are written once where they are all the same.
 _PLAIN = frozenset(
     [
-        *("abs", "add", "and", "atan2", "bitcast_convert", "cbrt", "ceil", "convert", "cosine", "count_leading_zeros"),
-        *("divide", "dynamic_update_slice", "exponential", "exponential_minus_one", "floor", "is_finite", "log"),
-        *(
-            "log_plus_one",
-            "logistic",
-            "maximum",
-            "minimum",
-            "multiply",
-            "negate",
-            "not",
-            "or",
-            "popcnt",
-            "power",
-            "real",
-        ),
-        *("imag", "remainder", "reshape", "round_nearest_afz", "round_nearest_even", "rsqrt", "shift_left"),
-        *("shift_right_arithmetic", "shift_right_logical", "sign", "sine", "sqrt", "subtract", "tan", "tanh", "xor"),
+        *("abs", "add", "and", "atan2", "bitcast_convert", "cbrt", "ceil", "convert", "cosine"),
+        *("count_leading_zeros", "divide", "dynamic_update_slice", "exponential", "exponential_minus_one"),
+        *("floor", "imag", "is_finite", "log", "log_plus_one", "logistic", "maximum", "minimum", "multiply"),
+        *("negate", "not", "or", "popcnt", "power", "real", "remainder", "reshape", "round_nearest_afz"),
+        *("round_nearest_even", "rsqrt", "shift_left", "shift_right_arithmetic", "shift_right_logical"),
+        *("sign", "sine", "sqrt", "subtract", "tan", "tanh", "xor"),
     ]
 )
 
