@@ -132,6 +132,12 @@ class _Stage:
         return tuple(i for i, d in enumerate(self._donated) if d)
 
 
+def result_names(tree: Any) -> list[str]:
+    """What the results of a function are called, such as `result['a'][0]`."""
+    paths, _ = tree_util.tree_flatten_with_path(tree.unflatten(range(tree.num_leaves)))
+    return [f"result{tree_util.keystr(path)}" for path, _ in paths]
+
+
 def _only(what: str, given: Any, cls: type) -> Any:
     """An argument of a stage's constructor, which is what another stage gave."""
     if not isinstance(given, cls):
@@ -280,6 +286,11 @@ class Lowered(_Stage):
         super().__init__(_only("Lowered", lowering, _Function), args_info, out_tree)
         self._no_kwargs = no_kwargs
 
+    @property
+    def out_info(self) -> Any:
+        """Types of the results, as a tree of `ShapeDtypeStruct`; none is weak any more."""
+        return tree_util.tree_map(lambda s: s.update(weak_type=False), super().out_info)
+
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program as text.
 
@@ -324,7 +335,10 @@ class Lowered(_Stage):
         return HloModule(self._name, self._program)
 
     def _stablehlo(self, placed: bool) -> str:
-        return str(_ferrax.stablehlo_text(self._program, self._mask(), placed))
+        from ferrax._stablehlo_text import readable
+
+        text = str(_ferrax.stablehlo_text(self._program, self._mask(), placed))
+        return readable(text, self._name, result_names(self._out_tree))
 
     def _mask(self) -> list[bool]:
         """Which parameters of the program are donated; empty where none is."""

@@ -677,32 +677,30 @@ def linear_call(
 ) -> Any:
     """Calls a linear function whose transpose is given.
 
+    Derivatives in both modes are taken of `linear_args` alone; transposing twice gives the function back.
+
     Args:
       fun: function `(residual_args, linear_args) -> result`, linear in the second.
-      fun_transpose: function `(residual_args, cotangent) -> cotangent of linear_args`.
+      fun_transpose: function `(residual_args, cotangent) -> cotangent of linear_args`, which is traced when it is first
+        needed.
       residual_args: pytree of known values.
       linear_args: pytree of values that `fun` is linear in.
 
     Returns:
       `fun(residual_args, linear_args)`.
 
+    Raises:
+      NotImplementedError: a derivative with respect to `residual_args`.
+      TypeError: the transpose gives a tree of another structure than `linear_args`.
+
     >>> import ferrax as jax
-    >>> print(jax.custom_derivatives.linear_call(lambda r, x: r * x, lambda r, t: r * t, 3.0, 2.0))
-    6.0
+    >>> f = lambda x: jax.custom_derivatives.linear_call(lambda r, x: r * x, lambda r, t: 7 * r * t, 3.0, x)
+    >>> print(f(2.0), jax.grad(f)(2.0))
+    6.0 21.0
     """
+    from ferrax._linear_call import linear_call
 
-    @custom_vjp
-    def call(residuals: Any, linear: Any) -> Any:
-        return fun(residuals, linear)
-
-    def fwd(residuals: Any, linear: Any) -> Any:
-        return fun(residuals, linear), residuals
-
-    def bwd(residuals: Any, ct: Any) -> Any:
-        return None, fun_transpose(residuals, ct)
-
-    call.defvjp(fwd, bwd)
-    return call(residual_args, linear_args)
+    return linear_call(fun, fun_transpose, residual_args, linear_args)
 
 
 custom_jvp_call_p = _built_in("custom_jvp_call")

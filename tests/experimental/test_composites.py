@@ -189,3 +189,16 @@ def test_composites_of_integers_and_of_nothing():
     np.testing.assert_allclose(dots[0], 2 * X[:2])
     # nothing of the results is wanted: cotangents are zeros
     np.testing.assert_array_equal(ferrax.grad(lambda x: p.bind(x, 1)[1] * 1.0)(2.0), 0.0)
+
+
+def test_notes_for_xla_decorate_functions():
+    from ferrax.experimental.xla_metadata import set_xla_metadata
+
+    @set_xla_metadata(note=True)
+    @ferrax.jit
+    def twice(x):
+        return 2 * x
+
+    assert twice(3) == 6 and "multiply" in twice.lower(3).as_text()
+    with set_xla_metadata(note="x") as nothing:
+        assert nothing is None and twice(4) == 8

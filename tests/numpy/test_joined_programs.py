@@ -19,6 +19,9 @@ PROGRAMS = {
     "stack of one": lambda jnp: lambda x: jnp.stack([x], 1),
     "stack of several dtypes": lambda jnp: lambda x: jnp.stack([x, x.astype("int32")]),
     "stack of numbers": lambda jnp: lambda x: jnp.stack([x[0], x[2]]),
+    "numbers that fill": lambda jnp: lambda x: jnp.zeros_like(x) + jnp.full_like(x, 3) + jnp.full(3, True, "float16"),
+    "large integers that fill": lambda jnp: lambda x: jnp.full_like(x, -(2**70)) * jnp.full(3, 10**10, "float32"),
+    "numbers that begin": lambda jnp: lambda x: jnp.max(x, initial=2) + jnp.prod(x, initial=3) + jnp.sum(x, initial=1),
 }
 
 
@@ -43,6 +46,18 @@ def test_a_number_that_does_not_fit_is_no_literal():
     for wrap in (lambda f: f, ferrax.jit):
         with pytest.raises(OverflowError):
             wrap(lambda x: ferrax.numpy.array([x, 300]))(ferrax.numpy.uint8(1))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "complex64"])
+def test_large_integers_fill_floats(dtype):
+    """An integer that the default integers do not hold is the nearest float where floats were asked for."""
+    for number in (2**31, -(2**40), 2**63 + 2**39 + 1):
+        like = ferrax.ShapeDtypeStruct((2,), dtype)
+        for value in (ferrax.lax.full((2,), number, dtype), ferrax.lax.full_like(like, number)):
+            np.testing.assert_array_equal(value, jax.lax.full((2,), number, dtype))
+    for make in (ferrax.lax.full, ferrax.numpy.full):
+        with pytest.raises(OverflowError):
+            make((2,), 2**40)
 
 
 def test_what_a_row_comes_from():

@@ -286,6 +286,9 @@ poly(i)
 poly(1.)
 poly(e)
 roots(array([2., -4.]))
+roots(array([0., 1., 2.]), strip_zeros=False)
+roots(array([0., 0., 0.]), strip_zeros=False)
+roots(array([0., 2., 0., 0.]), strip_zeros=False)
 """
 
 

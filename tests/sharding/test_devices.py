@@ -28,6 +28,23 @@ w = jax.random.normal(jax.random.key(1), (48, 32))
 """
 
 CASES = {
+    "a program puts nothing on other devices than its arguments'": """
+        half = lambda part: jax.make_mesh((4,), ("x",), devices=part)
+        there = jax.device_put(jnp.arange(8.0), NamedSharding(half(devs[:4]), P("x")))
+        for part, shown in [(devs[4:], [4, 5, 6, 7]), (devs[:4][::-1], [3, 2, 1, 0])]:
+            put = lambda x: jax.device_put(x, NamedSharding(half(part), P("x")))
+            again = lambda x: lax.scan(lambda c, _: (put(c), None), x, None, length=2)[0]
+            for f in (put, again):
+                try:
+                    jax.jit(f)(there)
+                except ValueError as error:
+                    text = str(error)
+                assert text.startswith("Received incompatible devices for jitted computation. Got argument x with")
+                assert "with device ids [0, 1, 2, 3]" in text and f"with device ids {shown}" in text
+            assert jax.jit(put)(jnp.arange(8.0)).tolist() == there.tolist()
+        whole = jax.jit(lambda x: jax.device_put(x, NamedSharding(half(devs[:4]), P())))
+        assert whole(there).tolist() == there.tolist()
+    """,
     "the count of devices is the environment's": "assert len(devs) == 8 == jax.device_count()",
     "a sharded program has the unsharded bits": """
         def f(x, w):

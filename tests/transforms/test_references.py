@@ -88,14 +88,19 @@ def test_functions():
     assert ferrax.empty_ref(ferrax.ShapeDtypeStruct((2,), "int32")).dtype == np.int32
     ferrax.free_ref(ferrax.new_ref(1))
     assert repr(ferrax.typeof(ferrax.new_ref(jnp.ones(2)))) == "Ref{float32[2]}"
-    assert pickle.loads(pickle.dumps(ferrax.new_ref(2.0)))[...].weak_type
+    copy = pickle.loads(pickle.dumps(ferrax.new_ref(2.0)))
+    assert copy[...] == 2 and not copy[...].weak_type
 
 
 def test_types_of_what_is_written():
-    ref, weak = ferrax.new_ref(jnp.zeros(3)), ferrax.new_ref(0.0)
-    assert not ref[...].weak_type and weak[...].weak_type
-    ref[0], weak[...] = 1, jnp.float32(2)
-    assert ref[0] == 1 and not ref[...].weak_type and weak[...].weak_type
+    ref, number_ref = ferrax.new_ref(jnp.zeros(3)), ferrax.new_ref(0.0)
+    assert not ref[...].weak_type and not number_ref[...].weak_type
+    ref[0], number_ref[...] = 1, 2.0
+    assert ref[0] == 1 and not ref[...].weak_type and not number_ref[...].weak_type
+    number_ref[...] += 1.0
+    peer = pytest.importorskip("jax").new_ref(0.0)
+    peer[...] += 3.0
+    assert repr(number_ref) == repr(peer)
     ref[...] = np.ones(3)
     for idx, value, text in [
         (..., 1.0, "Invalid shape for `swap`. Ref shape: (3,). Expected shape: (3,). Value shape: ()."),

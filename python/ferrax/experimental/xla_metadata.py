@@ -12,11 +12,18 @@ from ferrax._core import asarray as _asarray
 __all__ = ["set_xla_metadata"]
 
 
+class _Noted(contextlib.nullcontext[None]):
+    """A context that changes nothing, and gives back the function that it decorates."""
+
+    def __call__(self, fun: Any) -> Any:
+        return fun
+
+
 def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
-    """Notes for XLA, on the operations of a context or on a value.
+    """Notes for XLA, on the operations of a context, of a function or on a value.
 
     Args:
-      x: a tree of arrays; without it, the result is a context.
+      x: a tree of arrays; without it, the result is a context, which decorates functions as well.
       **kwargs: notes by name.
 
     Returns:
@@ -31,7 +38,7 @@ def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
     2.0
     """
     if x is None:
-        return contextlib.nullcontext()
+        return _Noted()
     return tree_util.tree_map(_asarray, x)
 
 

@@ -152,7 +152,11 @@ class Exported:
         """
         if self._parts[1]:
             raise NotImplementedError("StableHLO of programs with symbolic sizes is not implemented")
-        return str(_ferrax.stablehlo_text(self._program, [], True))
+        from ferrax._stablehlo_text import readable
+        from ferrax._stages import result_names
+
+        text = str(_ferrax.stablehlo_text(self._program, [], True))
+        return readable(text, self.fun_name, result_names(self.out_tree))
 
     def in_shardings_jax(self, mesh: Any) -> tuple[Any, ...]:
         """Shardings of the arguments on a mesh; None for those that it was exported without."""

@@ -194,7 +194,7 @@ def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
     return _lax.clamp(min, x, max)
 
 
-def _wide(number: int, dtype: Any) -> Any:
+def wide_number(number: int, dtype: Any) -> Any:
     """An integer beyond 32 bits as a number of a dtype: the nearest float, or the lowest bits as an integer."""
     if not issubdtype(dtype, np.number):
         return number
@@ -224,7 +224,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
     if new_dtype is None:
         raise ValueError("dtype must be specified.")
     if type(operand) is int and not -(2**31) <= operand < 2**31:
-        operand = _wide(operand, new_dtype)
+        operand = wide_number(operand, new_dtype)
     return _lax.convert(operand, new_dtype)
 
 

@@ -8,9 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ferrax._ferrax import Array, Tracer, explicit_in_use, lax as _lax
 from ferrax._out_sharding import with_out_sharding
 from ferrax._shapes import static_sizes
+from ferrax.dtypes import issubdtype
+from ferrax.lax.conversion import wide_number
 from ferrax.typing import ArrayLike
 
 __all__ = [
@@ -347,6 +351,13 @@ def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
     return _lax.unstack(x, axis)
 
 
+def in_floats(fill_value: Any, dtype: Any) -> Any:
+    """The number, or the nearest one of a floating dtype to an integer that the default integers do not hold."""
+    if type(fill_value) is not int or -(2**31) <= fill_value < 2**31 or dtype is None:
+        return fill_value
+    return wide_number(fill_value, dtype) if issubdtype(dtype, np.inexact) else fill_value
+
+
 def full(shape: Sequence[int], fill_value: ArrayLike, dtype: Any = None, *, sharding: Any = None) -> Array:
     """An array with one number in every place.
 
@@ -368,7 +379,7 @@ def full(shape: Sequence[int], fill_value: ArrayLike, dtype: Any = None, *, shar
     """
     if sharding is not None:
         return with_out_sharding(lambda: full(shape, fill_value, dtype), sharding, "full")
-    return _lax.full(shape, fill_value, dtype)
+    return _lax.full(shape, in_floats(fill_value, dtype), dtype)
 
 
 def full_like(x: ArrayLike, fill_value: ArrayLike, dtype: Any = None, shape: Any = None, sharding: Any = None) -> Array:
@@ -389,6 +400,7 @@ def full_like(x: ArrayLike, fill_value: ArrayLike, dtype: Any = None, shape: Any
     >>> print(lax.full_like(jnp.arange(2.0), 7))
     [7. 7.]
     """
+    fill_value = in_floats(fill_value, dtype if dtype is not None else getattr(x, "dtype", None))
     if sharding is not None:
         return with_out_sharding(lambda: full_like(x, fill_value, dtype, shape), sharding, "full_like")
     if shape is None and isinstance(x, Array) and not isinstance(x, Tracer) and x.committed:

@@ -88,8 +88,10 @@ def promote_inexact(name: str, *args: Any) -> list[Any]:
 
 def cast(x: Any, dtype: DTypeLike) -> Any:
     """`x` as an array of `dtype`; a complex array loses its imaginary part when `dtype` is real, but not bool."""
-    x = asarray(x)
+    number, x = x, asarray(x)
     dtype = np.dtype(dtype)
+    if type(number) in (bool, int, float):  # a program holds the converted number
+        return lax.convert_element_type(number, dtype)
     if x.dtype == dtype:
         return lax.convert_element_type(x, dtype)
     if dtype_kind(x.dtype) == "c" and dtype_kind(dtype) == "b":
@@ -112,8 +114,10 @@ def warn_complex(dtype: np.dtype, target: np.dtype) -> None:
 
 def cast_to(x: Any, dtype: DTypeLike, default: DTypeLike = None) -> Any:
     """`x` as the dtype that a user asked for, or `default`; warns where bits or imaginary parts are lost."""
-    x, target = asarray(x), user_dtype(dtype, default)
-    warn_complex(x.dtype, target)
+    target = user_dtype(dtype, default)
+    if type(x) not in (bool, int, float):
+        x = asarray(x)
+        warn_complex(x.dtype, target)
     return cast(x, target)
 
 

@@ -15,6 +15,7 @@ from ferrax import _core, _ferrax, lax
 from ferrax._core import asarray as _asarray, is_tracer
 from ferrax._ferrax import KeyTy
 from ferrax._rust import with_shortcut
+from ferrax.lax.shape import in_floats
 from ferrax.numpy._args import (  # fmt: skip
     Array,
     ArrayLike,
@@ -229,7 +230,7 @@ def full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike = None, *, device: 
 def _filled(shape: tuple[int, ...], fill_value: ArrayLike, dtype: DTypeLike) -> Array:
     if isinstance(dtype, KeyTy):
         return lax.full(shape, fill_value, dtype)
-    value = _asarray(fill_value) if dtype is None else cast_to(fill_value, dtype)
+    value = _asarray(fill_value) if dtype is None else cast_to(in_floats(fill_value, dtype), dtype)
     return broadcast_to_shape(value, shape)
 
 

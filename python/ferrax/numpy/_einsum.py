@@ -347,38 +347,6 @@ def einsum(subscripts: Any, /, *operands: Any, out: None = None, optimize: Any =
     return result if preferred is None else lax.convert_element_type(result, preferred)
 
 
-class PathInfo:
-    """What a contraction path costs; printed as a table."""
-
-    def __init__(self, expression: _Expression, sizes: dict[Any, int], path: list[tuple[int, ...]]):
-        self.eq = expression.text
-        self.path = path
-        labels = set().union(*expression.inputs)
-        self.naive_cost = _volume(labels, sizes) * max(1, len(expression.inputs))
-        sets, self.opt_cost, self.largest_intermediate = [frozenset(s) for s in expression.inputs], 0, 0
-        self.rows = []
-        for step in path:
-            group = [sets[i] for i in step]
-            sets = [s for i, s in enumerate(sets) if i not in step]
-            kept = _merged(group, sets, frozenset(expression.output))
-            everything = frozenset().union(*group)
-            inner = bool(everything - kept)
-            self.opt_cost += _volume(everything, sizes) * max(1, len(group) - 1 + inner)
-            self.largest_intermediate = max(self.largest_intermediate, _volume(kept, sizes))
-            self.rows.append((step, len(everything), _volume(kept, sizes)))
-            sets.append(kept)
-
-    def __repr__(self) -> str:
-        lines = [
-            f"  Complete contraction:  {self.eq}",
-            f"      Naive FLOP count:  {self.naive_cost:.3e}",
-            f"  Optimized FLOP count:  {self.opt_cost:.3e}",
-            f"  Largest intermediate:  {self.largest_intermediate:.3e} elements",
-        ]
-        lines += [f"  contract {step}: {indices} indices, {size} elements" for step, indices, size in self.rows]
-        return "\n".join(lines)
-
-
 def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list[tuple[int, ...]], Any]:
     """The order in which `einsum` contracts its operands.
 
@@ -398,4 +366,10 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> t
     expression, arrays = _parse(subscripts, operands)
     sizes = _sizes(expression, arrays)
     path = _plan(expression, sizes, "auto" if optimize is True else optimize)
-    return path, PathInfo(expression, sizes, path)
+    from ferrax.numpy._einsum_path import PathInfo
+
+    unused = [c for c in string.ascii_letters if c not in expression.text]
+    unused = unused[: max(len(x.shape) for x in arrays)]  # axes under an ellipsis take the last of these
+    named = lambda term: "".join(c if isinstance(c, str) else unused[c] for c in term)
+    eq = f"{','.join(map(named, expression.inputs))}->{named(expression.output)}"
+    return path, PathInfo(eq, {named([c]): n for c, n in sizes.items()}, path)

@@ -311,7 +311,8 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     leading = argmax(coefficients != 0)
     found = _companion_roots(roll(coefficients, -leading))
     found = found[argsort(lax.abs(found), descending=True)]
-    return where(lax.iota(np.int32, degree) < degree - leading, found, asarray(np.nan, dtype=found.dtype))
+    missing = asarray(complex(np.nan, np.nan), dtype=found.dtype)
+    return where(lax.iota(np.int32, degree) < degree - leading, found, missing)
 
 
 def _companion_roots(coefficients: Array) -> Array:

@@ -89,7 +89,7 @@ def _accumulate(name, reducer, combine, identity, a, axis, dtype, out, keepdims,
     first = _initial(x, initial)
     total = reducer(x, axes) if axes else x
     if first is not None:
-        total = combine(total, broadcast_to_shape(first, total.shape))
+        total = combine(broadcast_to_shape(first, total.shape), total)
     total = cast(total, result)
     return keep_dims(total, axes) if keepdims else total
 
@@ -182,7 +182,7 @@ def _extremum(name, reducer, combine, identity, a, axis, out, keepdims, initial,
     x = _mask(name, x, where, identity(x.dtype))
     result = reducer(x, axes) if axes else x
     if first is not None:
-        result = combine(result, broadcast_to_shape(first, result.shape))
+        result = combine(broadcast_to_shape(first, result.shape), result)
     return keep_dims(result, axes) if keepdims else result
 
 

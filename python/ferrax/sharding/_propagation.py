@@ -81,7 +81,7 @@ def places(program: Any, operands: Sequence[Any], alone: bool = False) -> list[A
     specs = []
     for i, (s, aval) in enumerate(zip(operands, program.in_avals, strict=True)):
         specs.append(walk.known(s, len(aval.shape)))
-        if isinstance(s, Device):
+        if isinstance(s, (Device, NamedSharding)) and walk.committed is None:
             names = program.argument_names()
             walk.committed = f"argument {names[i] if i < len(names) else f'number {i}'} with shape {aval.str_short()}"
     found = walk.run(program, specs)
@@ -202,8 +202,8 @@ class Walk:
         self.due: Any = (frozenset(), frozenset())
         self.memory: str | None = None
         self.device: Device | None = None
-        #: what is committed to that device
-        self.committed = "an argument"
+        #: the first operand that is committed to devices
+        self.committed: str | None = None
 
     def known(self, sharding: Any, rank: int) -> Any:
         """The spec of an operand; of other shardings than named ones, the sharding itself."""
@@ -275,14 +275,20 @@ class Walk:
 
     def check_devices(self, sharding: Any) -> None:
         """Raises where an argument is committed to another device than those that a program puts a value on."""
-        if self.device is None or not isinstance(sharding, NamedSharding) or not isinstance(sharding.mesh, Mesh):
+        if not isinstance(sharding, NamedSharding) or not isinstance(sharding.mesh, Mesh):
             return
-        ids = [d.id for d in sharding.mesh.devices.flat]
-        if ids != [self.device.id]:
-            platform = self.device.platform.upper()
+        if self.device is not None:
+            have = [self.device]
+        elif self.first is not None and isinstance(self.first[0].mesh, Mesh):
+            have = list(self.first[0].mesh.devices.flat)
+        else:
+            return
+        held, ids = [d.id for d in have], [d.id for d in sharding.mesh.devices.flat]
+        if ids != held:
+            platform = have[0].platform.upper()
             raise ValueError(
                 "Received incompatible devices for jitted computation. Got "
-                f"{self.committed} and with device ids [{self.device.id}] on platform {platform} and "
+                f"{self.committed or 'an argument'} and with device ids {held} on platform {platform} and "
                 f"sharding_constraint inside jit with device ids {ids} on platform {platform}"
             )
 
