@@ -35,7 +35,7 @@ NOTHING_HERE = [
     ("ferrax._src.compilation_cache", "is_cache_used"),
     ("ferrax._src.literals", "TypedNdArray"),
     ("ferrax._src.lax_reference", "conv_general_dilated"),
-    ("ferrax.experimental.key_reuse._core", "Source consume_p function_type_signature"),
+    ("ferrax.experimental.key_reuse._core", "call_impl_with_key_reuse_checks"),
 ]
 
 
