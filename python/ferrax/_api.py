@@ -527,12 +527,14 @@ def make_jaxpr(
 
         target = call if places else fun
         clock = _ferrax.trace_clock()
-        program = _ferrax.trace_to_jaxpr(target, dynamic, kwargs, "make_jaxpr")
-        if _ferrax.references_since(clock):
-            from ferrax._refs import found_since
+        try:
+            program = _ferrax.trace_to_jaxpr(target, dynamic, kwargs, "make_jaxpr")
+        except _ferrax.ReferenceUsed:
+            program = None
+        if program is None or _ferrax.references_since(clock):
+            from ferrax._ref_programs import program_of_call
 
-            found_since(clock)  # which the trace does not keep
-            raise NotImplementedError("make_jaxpr of a function that uses references is not implemented")
+            program = program_of_call(target, dynamic, kwargs, clock)
         if not return_shape:
             return program
         return program, program.out_tree.unflatten([struct_of(a) for a in program.out_avals])

@@ -3,7 +3,8 @@
 A computation is written for each program: an instruction per line, its operands by name. An equation becomes one
 instruction or a few; nested programs become computations of their own, which stand before those that use them. The
 text says what the program asks for (precisions, windows), which is not what engines are given: `Lowered.as_text()`
-has that. Read next: `_stages.py`, which asks for it.
+has that. On request instructions say which operation they are of, and in which scopes the user asked for it: called
+functions have the names inside them, loops and branches also those around them. Read next: `_stages.py`.
 """
 
 from __future__ import annotations
@@ -131,6 +132,14 @@ def _literal(value: Any) -> str:
     return written(array, True)
 
 
+# programs that are called by the transformed one are known by the user's function
+_TRANSFORMED = re.compile(r"(?:jvp|transpose|vmap)\((.*)\)")
+
+
+def _path(*parts: str) -> str:
+    return "/".join(part for part in parts if part)
+
+
 @dataclass(frozen=True)
 class _Type:
     """Shape and dtype of an instruction that is no variable of the program."""
@@ -145,6 +154,7 @@ class HloModule:
     Args:
       name: the function's name.
       program: its program, closed.
+      named: whether instructions say which operation, in which scopes, they are of.
 
     >>> import ferrax as jax
     >>> text = jax.jit(lambda x: x * x).lower(2.0).compiler_ir("hlo").as_hlo_text()
@@ -152,10 +162,11 @@ class HloModule:
       ROOT mul.1 = f32[] multiply(x.1, x.1)
     """
 
-    def __init__(self, name: str, program: Any) -> None:
+    def __init__(self, name: str, program: Any, named: bool = False) -> None:
+        self.named = named
         self._counts: collections.Counter[str] = collections.Counter()
         self._computations: list[str] = []
-        main = _Computation(self, "main")
+        main = _Computation(self, "main", f"jit({name})")
         main.constants(program.captured_vars, program.captured)
         main.constants(program.jaxpr.constvars, program.consts)
         names = [re.sub(r"\W+", "_", n).strip("_") or "arg" for n in program.argument_names()]
@@ -187,9 +198,12 @@ class HloModule:
         """Adds a computation that is complete."""
         self._computations.append(text)
 
-    def nested(self, name: str, program: Any, tupled: bool = False) -> str:
-        """The computation of a nested program, with one parameter that is a tuple where `tupled` is true; its name."""
-        part = _Computation(self, name)
+    def nested(self, name: str, program: Any, tupled: bool = False, around: str = "") -> str:
+        """The computation of a nested program, with one parameter that is a tuple where `tupled` is true; its name.
+
+        `around` are the names of the scopes around it.
+        """
+        part = _Computation(self, name, around)
         part.constants(program.jaxpr.constvars, program.consts)
         part.parameters(program.jaxpr.invars, None, tupled)
         part.equations(program.jaxpr)
@@ -197,7 +211,7 @@ class HloModule:
 
     def scalar(self, name: str, opcode: str, dtype: Any) -> str:
         """The computation of two scalars that reductions apply; its name."""
-        part, kind = _Computation(self, "region"), _Type((), dtype)
+        part, kind = _Computation(self, "region", ""), _Type((), dtype)
         operands = [part.write(name, kind, "parameter", [str(i)]) for i in range(2)]
         part.write(name, kind, opcode, operands)
         return part.closed()
@@ -206,8 +220,10 @@ class HloModule:
 class _Computation:
     """The lines of one computation, which are added to the module when it is complete."""
 
-    def __init__(self, module: HloModule, name: str) -> None:
+    def __init__(self, module: HloModule, name: str, around: str) -> None:
         self.module, self.name = module, name
+        self.around = around  # names of the scopes around the computation
+        self.op_name = ""  # of the instructions that are written now
         self.lines: list[str] = []
         self.names: dict[Any, str] = {}  # of variables
 
@@ -216,12 +232,17 @@ class _Computation:
         called = self.module.fresh(name)
         result = f"({', '.join(map(_type, kind))})" if isinstance(kind, list) else _type(kind)
         arguments = f"{opcode}({', '.join(operands)})"
+        if self.module.named and self.op_name:
+            rest = (*rest, f'metadata={{op_name="{self.op_name}"}}')
         self.lines.append(f"{called} = {result} {', '.join([arguments, *rest])}")
         return called
 
     def constant(self, value: Any) -> str:
         array = np.asarray(value)
-        return self.write("constant", _Type(array.shape, array.dtype), "constant", [_literal(array)])
+        of, self.op_name = self.op_name, ""
+        name = self.write("constant", _Type(array.shape, array.dtype), "constant", [_literal(array)])
+        self.op_name = of
+        return name
 
     def constants(self, variables: Sequence[Any], values: Sequence[Any]) -> None:
         for var, value in zip(variables, values, strict=True):
@@ -239,7 +260,9 @@ class _Computation:
             return
         for i, var in enumerate(variables):
             name = names[i] if names else f"Arg_{i}"
+            self.op_name = names[i] if names else ""
             self.names[var] = self.write(name, var.aval, "parameter", [str(i)])
+        self.op_name = ""
 
     def equations(self, jaxpr: Any) -> None:
         for eqn in jaxpr.eqns:
@@ -249,7 +272,19 @@ class _Computation:
                     f"text in the dialect 'hlo' of {eqn.primitive.name} is not implemented: as_text() and "
                     "as_text('jaxpr') show every program"
                 )
+            self.op_name = self.title(eqn) if self.module.named else ""
             rule(self, eqn, [self.read(x) for x in eqn.invars])
+        self.op_name = ""
+
+    def title(self, eqn: Any) -> str:
+        """An equation's primitive in all its scopes; a called function is one, with transformations around it."""
+        scopes, name = eqn.source_info.name_stack, str(eqn.primitive.name)
+        if name == "jit":
+            called = str(eqn.params["name"])
+            while found := _TRANSFORMED.fullmatch(called):
+                called = found[1]
+            return _path(self.around, str(scopes.extend(f"jit({called})")))
+        return _path(self.around, str(scopes), "checkpoint" if name == "remat2" else name)
 
     def one(self, eqn: Any, opcode: str, operands: Sequence[str], *rest: str) -> None:
         """An instruction that is the equation's one result."""
@@ -453,7 +488,11 @@ def _convolution(to: _Computation, eqn: Any, operands: Sequence[str]) -> None:
 def _call(to: _Computation, eqn: Any, operands: Sequence[str]) -> None:
     program = eqn.params.get("jaxpr") or eqn.params["call_jaxpr"]
     name = re.sub(r"\W", "_", str(eqn.params.get("name", eqn.primitive.name)))
-    called = to.module.nested(name, program)
+    around = ""
+    if eqn.primitive.name == "remat2":
+        name = "checkpoint"
+        around = _path(to.title(eqn), "rematted_computation" if eqn.params["differentiated"] else "")
+    called = to.module.nested(name, program, around=around)
     to.parts(name, eqn, "call", operands, f"to_apply={called}", tupled=False)
 
 
@@ -462,8 +501,8 @@ def _while(to: _Computation, eqn: Any, operands: Sequence[str]) -> None:
     if p["cond_nconsts"] or p["body_nconsts"]:
         raise NotImplementedError("text in the dialect 'hlo' of while with values from outside is not implemented")
     state = to.write("while", [v.aval for v in eqn.invars], "tuple", operands)
-    body = to.module.nested("region", p["body_jaxpr"], tupled=True)
-    condition = _Computation(to.module, "region")
+    body = to.module.nested("region", p["body_jaxpr"], tupled=True, around=_path(to.title(eqn), "body"))
+    condition = _Computation(to.module, "region", _path(to.title(eqn), "cond"))
     jaxpr = p["cond_jaxpr"].jaxpr
     condition.parameters(jaxpr.invars, None, tupled=True)
     condition.equations(jaxpr)
@@ -474,7 +513,10 @@ def _while(to: _Computation, eqn: Any, operands: Sequence[str]) -> None:
 def _cond(to: _Computation, eqn: Any, operands: Sequence[str]) -> None:
     which, *given = operands
     state = to.write("tuple", [v.aval for v in eqn.invars[1:]], "tuple", given)
-    branches = [to.module.nested("region", branch, tupled=True) for branch in eqn.params["branches"]]
+    branches = [
+        to.module.nested("region", branch, tupled=True, around=_path(to.title(eqn), f"branch_{i}_fun"))
+        for i, branch in enumerate(eqn.params["branches"])
+    ]
     rest = f"branch_computations={{{', '.join(branches)}}}"
     to.parts("cond", eqn, "conditional", [which, *[state] * len(branches)], rest, tupled=True)
 
@@ -492,7 +534,7 @@ def _gather(to: _Computation, eqn: Any, operands: Sequence[str]) -> None:
 _RULES: dict[str, Callable[..., None]] = {
     **dict.fromkeys([*_ELEMENTWISE, *_COMPARISONS, "clamp"], _elementwise),
     **dict.fromkeys(_REDUCTIONS, _reduction),
-    **dict.fromkeys(["jit", "closed_call", "custom_jvp_call", "custom_vjp_call", "checkpoint"], _call),
+    **dict.fromkeys(["jit", "closed_call", "custom_jvp_call", "custom_vjp_call", "remat2"], _call),
     "bitcast_convert_type": _simple("bitcast-convert"),
     "broadcast_in_dim": _broadcast_in_dim,
     "concatenate": _simple("concatenate", lambda p: f"dimensions={_numbers([p['dimension']])}"),

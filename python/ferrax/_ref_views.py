@@ -29,6 +29,7 @@ __all__ = [
     "TransposeTransform",
     "ViewParts",
     "bits_as",
+    "changed",
     "taken_apart",
     "view_of",
 ]
@@ -212,6 +213,9 @@ class TransformedRef:
 
     def _changed(self, value: Any, idx: Any, name: str, whole: Any, part: Any) -> Any:
         target = self if _refs.is_all(idx) else self.at[idx]
+        done, old = _refs.recording(self.ref, name, target.transforms, value)
+        if done:
+            return old
         found: list[Any] = []
 
         def leaf(x: Any, last: Any) -> Any:
@@ -224,6 +228,10 @@ class TransformedRef:
         return found[0]
 
     def __getitem__(self, idx: Any) -> Any:
+        target = self if _refs.is_all(idx) else self.at[idx]
+        done, seen = _refs.recording(self.ref, "get", target.transforms)
+        if done:
+            return seen
         seen = _applied(_refs.read(self.ref), self.transforms)
         return seen if _refs.is_all(idx) else IndexTransform(idx).apply(seen)
 
@@ -256,6 +264,18 @@ def _put(x: Any, transforms: Sequence[Any], leaf: Callable[[Any, Any], Any]) -> 
     if not rest and isinstance(first, IndexTransform):
         return leaf(x, first)
     return first.put(x, _put(first.apply(x), rest, leaf))
+
+
+def changed(x: Any, transforms: Sequence[Any], value: Any, adds: bool) -> Any:
+    """An array with what a chain of transforms sees replaced by a value, or with the value added to it."""
+
+    def leaf(x: Any, last: Any) -> Any:
+        if last is None:
+            return x + value if adds else value
+        at, mode = x.at[last.idx], _refs.mode_of_index(x.shape, last.idx)
+        return at.add(value, mode=mode) if adds else at.set(value, mode=mode)
+
+    return _put(x, transforms, leaf)
 
 
 def view_of(ref: Any, transform: Any) -> TransformedRef:

@@ -40,7 +40,10 @@ __all__ = [
     "mode_of_index",
     "note_rule",
     "read",
+    "recorded",
+    "recording",
     "rules_noted",
+    "settled",
     "update",
     "write",
     "write_typed",
@@ -167,6 +170,8 @@ class _Local(threading.local):
         self.found: dict[int, dict[Any, _Cell]] = {}
         #: references in whose places a function has others, and what to say when it uses them all the same
         self.hidden: dict[Ref, str] = {}
+        #: references whose reads and writes are equations of a program (`_ref_programs.py`): their cells
+        self.recorded: dict[Ref, Any] = {}
         #: how many calls of functions with backward rules that take references there have been
         self.rules = 0
 
@@ -215,6 +220,10 @@ class Ref:
         return value
 
     def __getitem__(self, idx: Any) -> Any:
+        if _local.recorded and not is_all(idx):
+            done, value = recording(self, "get", [idx])
+            if done:
+                return value
         value = read(self)
         if idx is Ellipsis:
             return value
@@ -350,10 +359,16 @@ def read(ref: Any) -> Any:
 def write(ref: Any, value: Any) -> None:
     """Lets a reference hold another array of its type; gives a value that is no array another state."""
     if isinstance(ref, HighRef):
-        return ref.write(cell_of(ref), value)
+        ref.write(cell_of(ref), value)
+        return
     cell = cell_of(ref)
+    cell.value = settled(ref, cell, value)
+
+
+def settled(ref: Any, cell: Any, value: Any) -> Any:
+    """A value for a cell of a reference, which no transformation that began later may see."""
     try:
-        cell.value = _ferrax.value_for_reference(value, cell.born)
+        return _ferrax.value_for_reference(value, cell.born)
     except ValueError as error:
         what, of = {
             "vmapped": ("vmapped value on an unbatched", "to the vmapped"),
@@ -443,6 +458,10 @@ def write_typed(ref: Ref, value: Any) -> None:
 
 def swap(ref: Ref, idx: Any, value: Any, name: str = "swap") -> Any:
     """Writes to an index; gives what was there."""
+    if _local.recorded:
+        done, old = recording(ref, name, [] if is_all(idx) else [idx], value)
+        if done:
+            return old
     whole = read(ref)
     if is_all(idx):
         old, new = whole, fitting(ref, name, value, ref.shape)
@@ -456,6 +475,8 @@ def swap(ref: Ref, idx: Any, value: Any, name: str = "swap") -> Any:
 
 def update(ref: Ref, idx: Any, value: Any, name: str, change: Any) -> None:
     """Changes the elements at an index by a value of their shape."""
+    if _local.recorded and name == "addupdate" and recording(ref, name, [] if is_all(idx) else [idx], value)[0]:
+        return
     whole = read(ref)
     if idx is not Ellipsis:
         check_index(ref.shape, idx, ref._aval)
@@ -508,6 +529,38 @@ def bound(refs: Sequence[Any], values: Sequence[Any]) -> Iterator[None]:
         yield
     finally:
         _local.bound = before
+
+
+@contextmanager
+def recorded(cells: dict[Any, Any]) -> Iterator[None]:
+    """Lets reads and writes of references be equations, made by their cells, until the end of the block."""
+    before, known = dict(_local.bound), _local.recorded
+    try:
+        _local.bound.update(cells)
+        _local.recorded = {**known, **cells}
+        yield
+    finally:
+        _local.bound, _local.recorded = before, known
+
+
+def recording(ref: Any, name: str, views: Sequence[Any], value: Any = None) -> tuple[bool, Any]:
+    """Reads or writes what views of a reference show by an equation: whether there was one, and what it gives.
+
+    Entries of `views` are indices, or transforms of `_ref_views`.
+    """
+    cell = _local.recorded.get(ref)
+    if cell is None or cell.scope != _ferrax.staging_trace():
+        return False, None
+    from ferrax._ref_programs import UNSHOWN
+    from ferrax._ref_views import IndexTransform
+
+    if len(views) == 1 and not hasattr(views[0], "apply"):
+        check_index(ref.shape, views[0], ref._aval)
+    chain = [v if hasattr(v, "apply") else IndexTransform(v) for v in views]
+    try:
+        return True, cell.bound(ref, "swap" if name == "set" else name, chain, value)
+    except UNSHOWN:
+        return False, None
 
 
 @contextmanager

@@ -297,8 +297,8 @@ class Lowered(_Stage):
         Args:
           dialect: `"stablehlo"` (also `None`) for what plugins of XLA compile, `"jaxpr"` for the traced program,
             `"kernels"` for what runs on the default device, `"hlo"` for the traced program in XLA's own form.
-          debug_info: whether StableHLO says what arguments are called, and which operation and line its operations are
-            from.
+          debug_info: whether StableHLO and HLO say what arguments are called, and which operation, in which scopes
+            (`named_scope`), their operations are from; StableHLO says the line, too.
 
         Returns:
           A text of several lines.
@@ -316,7 +316,7 @@ class Lowered(_Stage):
         if dialect == "jaxpr":
             return str(self._program)
         if dialect == "hlo":
-            return self._hlo().as_hlo_text()
+            return self._hlo(debug_info).as_hlo_text()
         _check_dialect(dialect)
         return self._stablehlo(debug_info)
 
@@ -325,14 +325,14 @@ class Lowered(_Stage):
         if dialect == "jaxpr":
             return self._program
         if dialect == "hlo":
-            return self._hlo()
+            return self._hlo(False)
         _check_dialect(dialect)
         return StableHLO(self._stablehlo(False))
 
-    def _hlo(self) -> Any:
+    def _hlo(self, named: bool) -> Any:
         from ferrax._hlo_text import HloModule
 
-        return HloModule(self._name, self._program)
+        return HloModule(self._name, self._program, named)
 
     def _stablehlo(self, placed: bool) -> str:
         from ferrax._stablehlo_text import readable

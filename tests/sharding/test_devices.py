@@ -45,6 +45,25 @@ CASES = {
         whole = jax.jit(lambda x: jax.device_put(x, NamedSharding(half(devs[:4]), P())))
         assert whole(there).tolist() == there.tolist()
     """,
+    "parts of an array are on the devices of its sharding": """
+        pair = NamedSharding(Mesh(np.array(devs[:2]), ("x",)), P("x"))
+        parts = lambda *ids: [jax.device_put(jnp.ones(2), devs[i]) for i in ids]
+        whole = jax.make_array_from_single_device_arrays((4,), pair, parts(1, 0))
+        assert whole.sharding == pair and whole.sum() == 4
+        absent = "Sharding contains devices {} that are not present in per-device arrays. Per-device arrays contain "
+        absent += "devices {}"
+        for ids, text in [
+            ((2, 3), absent.format({0, 1}, {2, 3})),
+            ((0, 2), absent.format({1}, {2})),
+            ((0, 0), "the input arrays must be from distinct devices, but got device IDs [0, 0]"),
+        ]:
+            try:
+                jax.make_array_from_single_device_arrays((4,), pair, parts(*ids))
+            except ValueError as error:
+                assert text in str(error), error
+            else:
+                raise AssertionError(ids)
+    """,
     "the count of devices is the environment's": "assert len(devs) == 8 == jax.device_count()",
     "a sharded program has the unsharded bits": """
         def f(x, w):

@@ -330,7 +330,7 @@ def test_default_generators():
 def test_policies_and_sizes_inside():
     from ferrax._src import ad_checkpoint, core, linear_util as lu, util
     from ferrax._src.lax import control_flow
-    from ferrax._src.state.primitives import addupdate_p, pin
+    from ferrax._src.state.primitives import pin
 
     assert ad_checkpoint.everything_saveable is ferrax.checkpoint_policies.everything_saveable
     assert ad_checkpoint.saved_residuals and ad_checkpoint.name_p.name == "name"
@@ -347,7 +347,7 @@ def test_policies_and_sizes_inside():
     util.clear_all_caches()
     assert f._cache_size() == 0
     control_flow.common._dedup_consts.cache_clear()
-    for name in (addupdate_p, pin, control_flow.common._pad_constvars):
+    for name in (pin, control_flow.common._pad_constvars):
         with pytest.raises(NotImplementedError):
             name(1)
 

@@ -22,9 +22,8 @@ from ferrax.experimental.key_reuse import _core as key_reuse
 NOTHING_HERE = [
     ("ferrax._src.sharding_impls", "GSPMDSharding parse_flatten_op_sharding"),
     ("ferrax._src.op_shardings", "is_op_sharding_replicated op_sharding_to_indices"),
-    ("ferrax._src.state", "RefEffect ReadEffect"),
-    ("ferrax._src.state.types", "ReadEffect WriteEffect AccumEffect"),
-    ("ferrax._src.state.discharge", "discharge_state register_discharge_rule"),
+    ("ferrax._src.state.types", "StateEffect get_ref_state_effects"),
+    ("ferrax._src.state.discharge", "register_discharge_rule"),
     ("ferrax._src.state.indexing", "NDIndexer Slice"),
     ("ferrax._src.hijax", "Box Ty new_box"),
     ("ferrax._src.debugger.cli_debugger", "run_cli"),
@@ -35,7 +34,7 @@ NOTHING_HERE = [
     ("ferrax._src.compilation_cache", "is_cache_used"),
     ("ferrax._src.literals", "TypedNdArray"),
     ("ferrax._src.lax_reference", "conv_general_dilated"),
-    ("ferrax.experimental.key_reuse._core", "Source consume_p function_type_signature"),
+    ("ferrax.experimental.key_reuse._core", "call_impl_with_key_reuse_checks"),
 ]
 
 

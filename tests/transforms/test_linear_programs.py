@@ -66,6 +66,20 @@ def test_residuals_are_what_the_derivative_reads():
             assert len(saved_residuals(jax.checkpoint(named, policy=policy), 1.0)) == count
 
 
+def test_policies_are_asked_of_what_is_inside_of_calls():
+    policies = jax.checkpoint_policies
+    inner = jax.jit(lambda x: jnp.cos(checkpoint_name(jnp.sin(x), "y")))
+    outer = jax.jit(lambda x: inner(x) * x)
+    for fun, x in ((inner, 2.0), (outer, 2.0), (jax.jit(jax.vmap(outer)), jnp.arange(1.0, 4.0))):
+        want = jax.grad(lambda x: jnp.sum(fun(x)))(x)
+        for policy, kept in ((policies.save_only_these_names("y"), 2), (policies.nothing_saveable, 1)):
+            wrapped = jax.checkpoint(fun, policy=policy)
+            words = [text for _, text in saved_residuals(wrapped, x)]
+            assert len(words) == kept and words[0] == "from the argument x"
+            np.testing.assert_allclose(jax.grad(lambda x: jnp.sum(wrapped(x)))(x), want, rtol=1e-6)
+            np.testing.assert_allclose(jax.jit(jax.grad(lambda x: jnp.sum(wrapped(x))))(x), want, rtol=1e-6)
+
+
 def test_a_rule_that_linearizes():
     seen = []
 

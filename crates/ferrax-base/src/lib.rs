@@ -16,6 +16,7 @@ pub mod memory;
 pub mod narrow;
 pub mod promotion;
 pub mod scalar;
+pub mod scopes;
 pub mod shape;
 pub mod source;
 pub mod symbolic;

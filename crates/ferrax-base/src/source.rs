@@ -1,13 +1,13 @@
 //! Where in the user's program an operation was asked for.
 //!
-//! A [`Source`] is a token of three numbers that costs nothing to copy; a host (the Python binding) says how to
+//! A [`Source`] is a token of four numbers that costs nothing to copy; a host (the Python binding) says how to
 //! take one and how to turn one into text. Text is made only when an error or a report is shown.
 //!
 //! Under the checks of numbers and explicit meshes a token also says that differentiation made the operation, and of which
 //! one, or that the user says where its result goes.
 
-use crate::config;
 use crate::fork::Lock;
+use crate::{config, scopes};
 use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
 
@@ -20,6 +20,8 @@ pub struct Source {
     pub offset: u32,
     /// What made the operation ([`Source::made_by`]); zero for what the user asked for.
     pub made: u32,
+    /// The names that it has ([`scopes`]).
+    pub scope: u32,
 }
 
 /// How operations are made that users did not ask for as they are.
@@ -70,7 +72,7 @@ static HOST: OnceLock<SourceHost> = OnceLock::new();
 
 thread_local! {
     /// Where the operation that is being done again was asked for.
-    static REPLAYED: Cell<Source> = const { Cell::new(Source { unit: 0, offset: 0, made: 0 }) };
+    static REPLAYED: Cell<Source> = const { Cell::new(Source { unit: 0, offset: 0, made: 0, scope: 0 }) };
     /// What makes the operations that come now.
     static MAKING: Cell<u32> = const { Cell::new(0) };
 }
@@ -110,12 +112,12 @@ fn by_number(number: u32) -> Option<(Phase, Arc<str>)> {
 }
 
 /// While a recorded program is gone through, its operations' own places stand for the present one; until dropped.
-pub struct Replay(Source, u32);
+pub struct Replay(Source, u32, u32);
 
 impl Replay {
     /// Starts going through a program.
     pub fn start() -> Replay {
-        Replay(REPLAYED.get(), MAKING.get())
+        Replay(REPLAYED.get(), MAKING.get(), scopes::here())
     }
 
     /// Says where the operation that comes now was asked for; an unknown place is that of the program itself.
@@ -123,6 +125,9 @@ impl Replay {
     pub fn at(&self, source: Source) {
         REPLAYED.set(if source.unit == 0 { self.0 } else { source });
         MAKING.set(source.made);
+        if self.2 != 0 {
+            scopes::set(scopes::joined(self.2, source.scope));
+        }
     }
 }
 
@@ -130,6 +135,7 @@ impl Drop for Replay {
     fn drop(&mut self) {
         REPLAYED.set(self.0);
         MAKING.set(self.1);
+        scopes::set(self.2);
     }
 }
 
@@ -144,7 +150,13 @@ impl Source {
     pub fn here() -> Source {
         let replayed = REPLAYED.get();
         let place = if replayed.unit != 0 { replayed } else { HOST.get().map_or(Source::default(), |h| (h.capture)()) };
-        Source { made: MAKING.get(), ..place }
+        Source { made: MAKING.get(), scope: scopes::here(), ..place }
+    }
+
+    /// The names that the operation has, as a number that is the same for the same ones.
+    #[inline]
+    pub fn scope(self) -> u32 {
+        self.scope.max(scopes::ROOT)
     }
 
     /// How the operation was made, and of what; nothing for what the user asked for.

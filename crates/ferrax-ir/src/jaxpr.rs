@@ -1,7 +1,7 @@
 //! The Jaxpr: a program in SSA form, with its constants, effects and names.
 //!
 //! Variables are numbered in order of definition, so two traces of one function give equal programs; hash and
-//! equality look at structure, not at names or sources. Constants are arrays bound to `constvars`.
+//! equality look at structure and scopes, not at other names or sources. Constants are arrays bound to `constvars`.
 
 use crate::array::Array;
 use crate::op::OpRef;
@@ -230,7 +230,7 @@ impl Jaxpr {
         (&self.invars, &self.constvars, &self.outvars, &self.avals).hash(&mut h);
         self.consts.iter().for_each(|c| c.id().hash(&mut h));
         for e in &self.eqns {
-            (&e.op, &e.inputs, &e.outputs).hash(&mut h);
+            (&e.op, &e.inputs, &e.outputs, e.source.scope()).hash(&mut h);
         }
         let hash = h.finish().max(1);
         self.hash.store(hash, Relaxed);
@@ -309,11 +309,10 @@ impl PartialEq for Jaxpr {
             && self.consts.len() == o.consts.len()
             && self.consts.iter().zip(&o.consts).all(|(a, b)| a.ptr_eq(b))
             && self.eqns.len() == o.eqns.len()
-            && self
-                .eqns
-                .iter()
-                .zip(&o.eqns)
-                .all(|(a, b)| a.inputs == b.inputs && a.outputs == b.outputs && a.op == b.op)
+            && self.eqns.iter().zip(&o.eqns).all(|(a, b)| {
+                let same_scope = a.source.scope() == b.source.scope();
+                a.inputs == b.inputs && a.outputs == b.outputs && a.op == b.op && same_scope
+            })
     }
 }
 

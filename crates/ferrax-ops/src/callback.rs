@@ -30,6 +30,8 @@ pub enum CallbackKind {
     Ordered,
     /// It only observes.
     Debug,
+    /// As `Debug`, in program order.
+    OrderedDebug,
 }
 
 /// How a callback is vectorized.
@@ -151,7 +153,13 @@ callback!(
     |p| if p.ordered { Effects::ORDERED } else { Effects::IO },
     no_jvp
 );
-callback!(DEBUG_CALLBACK, "debug_callback", "Shows values to a host function.", |_| Effects::DEBUG, debug_jvp);
+callback!(
+    DEBUG_CALLBACK,
+    "debug_callback",
+    "Shows values to a host function.",
+    |p| if p.ordered { Effects::ORDERED } else { Effects::DEBUG },
+    debug_jvp
+);
 
 /// Calls host code with `args`; the results have the announced avals.
 pub fn callback(
@@ -164,12 +172,12 @@ pub fn callback(
     let def = match kind {
         CallbackKind::Pure => &PURE_CALLBACK,
         CallbackKind::Io | CallbackKind::Ordered => &IO_CALLBACK,
-        CallbackKind::Debug => &DEBUG_CALLBACK,
+        CallbackKind::Debug | CallbackKind::OrderedDebug => &DEBUG_CALLBACK,
     };
     let params = Callback {
         callback: Host(host),
         result_avals: AvalList(avals),
-        ordered: kind == CallbackKind::Ordered,
+        ordered: matches!(kind, CallbackKind::Ordered | CallbackKind::OrderedDebug),
         vmap_method: if kind == CallbackKind::Pure { method } else { VmapMethod::Sequential },
     };
     bind(&OpRef::new(def, params), args)
@@ -183,7 +191,7 @@ fn callback_batch(
     dims: &[Option<usize>],
 ) -> Result<(Values, BatchDims)> {
     // a manual axis is one of devices, which call in their order
-    if p.ordered && axis.manual == 0 {
+    if p.ordered && axis.manual == 0 && op.is(&IO_CALLBACK) {
         bail!(Value, "Cannot `vmap` ordered IO callback.");
     }
     if p.vmap_method == VmapMethod::Unsupported {

@@ -268,8 +268,12 @@ impl PyArray {
         slf.getattr(intern!(slf.py(), "sharding"))
     }
 
+    /// The parts, one for each device; None once the memory was given up.
     #[getter]
     fn _arrays<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        if slf.get().is_deleted()? {
+            return Ok(slf.py().None().into_bound(slf.py()));
+        }
         let shards = Self::addressable_shards(slf)?.try_iter()?;
         let data: Vec<_> = shards.map(|s| s?.getattr(intern!(slf.py(), "data"))).collect::<PyResult<_>>()?;
         Ok(pyo3::types::PyList::new(slf.py(), data)?.into_any())

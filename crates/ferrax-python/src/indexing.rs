@@ -182,7 +182,14 @@ fn other(object: &Bound<'_, PyAny>) -> PyResult<Index> {
     }
     if object.cast::<PyTuple>().is_ok() || is_sequence(object)? {
         let numpy = py.import(intern!(py, "numpy"))?;
-        let array = numpy.call_method1(intern!(py, "asarray"), (object,))?;
+        let array = match numpy.call_method1(intern!(py, "asarray"), (object,)) {
+            // traced integers among the others
+            Err(e) if e.is_instance_of::<PyTypeError>(py) => {
+                let array = py.import(intern!(py, "ferrax.numpy"))?.call_method1(intern!(py, "asarray"), (object,))?;
+                return value_of(&array)?.map_or_else(|| Err(e), of_value);
+            }
+            array => array?,
+        };
         if array.getattr(intern!(py, "size"))?.extract::<usize>()? == 0 {
             return other(&array.call_method1(intern!(py, "astype"), ("int32",))?);
         }

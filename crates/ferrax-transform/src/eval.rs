@@ -2,12 +2,21 @@
 
 use ferrax_base::source::Replay;
 use ferrax_base::{Aval, Result, error};
-use ferrax_ir::{Atom, Jaxpr, Mapped, OpRef, Value, Var, bind};
+use ferrax_ir::{Atom, Jaxpr, Mapped, OpRef, Value, Values, Var, bind};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 /// Applies a program to values (its constants are bound from the program itself).
 pub fn eval_jaxpr(jaxpr: &Jaxpr, args: &[Value]) -> Result<Vec<Value>> {
+    eval_jaxpr_with(jaxpr, args, bind)
+}
+
+/// Applies a program to values, its operations by a function.
+pub fn eval_jaxpr_with(
+    jaxpr: &Jaxpr,
+    args: &[Value],
+    mut apply: impl FnMut(&OpRef, &[Value]) -> Result<Values>,
+) -> Result<Vec<Value>> {
     check_count(jaxpr, args.len())?;
     let mut env: Vec<Option<Value>> = vec![None; jaxpr.avals.len()];
     for (v, c) in jaxpr.constvars.iter().zip(&jaxpr.consts) {
@@ -25,7 +34,7 @@ pub fn eval_jaxpr(jaxpr: &Jaxpr, args: &[Value]) -> Result<Vec<Value>> {
         for a in &eqn.inputs {
             inputs.push(read(&env, a)?);
         }
-        for (v, out) in eqn.outputs.iter().zip(bind(&eqn.op, &inputs)?) {
+        for (v, out) in eqn.outputs.iter().zip(apply(&eqn.op, &inputs)?) {
             mapped.note(*v, &out);
             env[v.0 as usize] = Some(out);
         }

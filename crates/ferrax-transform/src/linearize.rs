@@ -9,7 +9,7 @@
 use crate::backward::{Cotangents, backward_tape};
 use crate::jvp::{Ending, JvpTrace, join};
 use ferrax_base::source::Replay;
-use ferrax_base::{Aval, Result, Source, error};
+use ferrax_base::{Aval, Result, Source, error, scopes};
 use ferrax_ir::trace::CurrentGuard;
 use ferrax_ir::{
     Atom, DebugInfo, Mapped, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value, Values, Var, bind, spread,
@@ -61,6 +61,8 @@ pub struct TapeTrace {
     live: AtomicBool,
     transform: &'static str,
     debug: DebugInfo,
+    /// The scope that the function is linearized in: operations of the tape have the names inside it.
+    scope: u32,
     tape: Mutex<Tape>,
 }
 
@@ -123,6 +125,7 @@ impl TapeTrace {
         let args = args.iter().map(|a| self.var(a).map_or_else(|| TapeArg::Known(a.clone()), TapeArg::Linear));
         let args = args.collect();
         let source = Source::here();
+        let source = Source { scope: scopes::beyond(source.scope, self.scope), ..source };
         let mut tape = self.lock();
         let first = tape.avals.len() as u32;
         tape.avals.extend(outs.iter().cloned());
@@ -161,6 +164,7 @@ pub fn linearize(
         live: AtomicBool::new(true),
         transform,
         debug: debug.clone(),
+        scope: scopes::here(),
         tape: Mutex::default(),
     });
     let tape_ref: TraceRef = tape.clone();

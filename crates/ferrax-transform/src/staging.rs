@@ -6,6 +6,7 @@
 //!
 //! Read next: [`crate::programs`] for transformations of finished programs.
 
+use ferrax_base::scopes::Scoped;
 use ferrax_base::{Aval, ErrorKind, Result, Source, config, error};
 use ferrax_ir::trace::{BaseGuard, leaked, was_made};
 use ferrax_ir::{
@@ -255,6 +256,7 @@ pub fn stage(
     let outs = {
         let _ending = Ending(staging.clone());
         let _base = BaseGuard::stage(trace.clone());
+        let _scopes = Scoped::fresh();
         f(&args).and_then(|outs| {
             let mut state = staging.lock();
             outs.iter().map(|v| staging.atom(&mut state, v)).collect::<Result<Vec<Atom>>>()

@@ -198,7 +198,7 @@ impl Reports {
         if self.silent > 0 {
             return Ok(());
         }
-        let key = (Source { made: 0, ..at }, case, place(edge.at));
+        let key = (Source { made: 0, scope: 0, ..at }, case, place(edge.at));
         if REPORTED.lock().get_or_insert_default().insert(key) {
             warn(&report(at, cases, case, edge))?;
         }

@@ -13,7 +13,7 @@ use crate::{debug, dispatch, sharded};
 use ferrax_base::config::{Flag, watched};
 use ferrax_base::list::List;
 use ferrax_base::shape::{size, total};
-use ferrax_base::{Arg, Aval, DType, Error, Memory, Outputs, Result, Source, bail, error, long_work};
+use ferrax_base::{Arg, Aval, DType, Error, Memory, Outputs, Result, Source, bail, error, long_work, scopes};
 use ferrax_cache::Cache;
 use ferrax_ir::array::{MemoryPin, Taker};
 use ferrax_ir::lower::{lower, lower_with};
@@ -234,8 +234,11 @@ impl Executable {
                     places.shardings.push((value.0, sharding));
                 }
             }
+            let scopes = scopes::text(&scopes::names(eqn.source.scope));
+            let name = [&*format!("jit({})", jaxpr.debug.name), &scopes, eqn.op.name()];
+            let name = name.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
             let line = eqn.source.location().map(|at| (at.file, at.line));
-            places.values.push((end, format!("jit({})/{}", jaxpr.debug.name, eqn.op.name()), line));
+            places.values.push((end, name, line));
         })?;
         places.parameters.resize(optimized.consts.len(), String::new());
         places.parameters.extend(jaxpr.debug.arg_names.iter().flat_map(|names| names()));

@@ -5,8 +5,8 @@ from ferrax._src._unprovided import unprovided_names
 
 __getattr__ = unprovided_names(
     __name__,
-    "Frame JaxStackTraceBeforeTransformation Scope Transform has_user_context is_user_filename "
+    "Frame JaxStackTraceBeforeTransformation has_user_context is_user_filename "
     "raw_frame_to_frame register_inclusion user_frame user_frames",
     "the source_info of an equation has its scopes and no frames",
-    names_of(__name__, "ferrax.extend.source_info_util"),
+    names_of(__name__, "ferrax.extend.source_info_util", "ferrax._scopes"),
 )

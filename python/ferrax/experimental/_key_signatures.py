@@ -17,7 +17,21 @@ from ferrax import _ferrax, dtypes
 from ferrax._ferrax import JaxprEqn
 from ferrax.errors import KeyReuseError
 
-__all__ = ["Mask", "Signature", "is_key", "signature_of"]
+__all__ = [
+    "ASSERTION",
+    "Mask",
+    "Signature",
+    "all_used",
+    "depending",
+    "fixed",
+    "is_key",
+    "register",
+    "signature_of",
+    "signature_of_equation",
+]
+
+#: The primitive that asks whether a key is used up.
+ASSERTION = "assert_consumed_value"
 
 #: Which of an array of keys.
 Mask = bool | np.ndarray
@@ -76,7 +90,7 @@ def signature_of(program: Any) -> Signature:
     """The signature of a program.
 
     Args:
-      program: a jaxpr, closed or not.
+      program: a jaxpr; constants of one that is not closed count as arguments behind the others.
 
     Returns:
       The signature.
@@ -90,14 +104,17 @@ def signature_of(program: Any) -> Signature:
     ([0], [0])
     """
     walk = _Walk()
+    given = list(program.invars)
+    if not hasattr(program, "consts"):
+        given += program.constvars
     for variable, array in zip(program.constvars, getattr(program, "consts", ()), strict=False):
         if is_key(variable):
             walk.same[variable] = walk.constant(array)
     for equation in program.eqns:
         walk.step(equation)
-    sinks = {i: walk.used[v] for i, v in enumerate(program.invars) if is_key(v) and np.any(walk.used.get(v, False))}
+    sinks = {i: walk.used[v] for i, v in enumerate(given) if is_key(v) and np.any(walk.used.get(v, False))}
     captured = {i: (x, walk.used[_Constant(i)]) for i, x in walk.constants.items() if _Constant(i) in walk.used}
-    places = {v: i for i, v in enumerate(program.invars)}
+    places = {v: i for i, v in enumerate(given)}
     keys = [(i, walk.root(v)) for i, v in enumerate(program.outvars) if is_key(v)]
     forwards = {i: places[root] for i, root in keys if root in places}
     fresh = [(i, root) for i, root in keys if root not in places and not isinstance(root, _Constant)]
@@ -145,7 +162,9 @@ class _Walk:
         operands, results = equation.invars, equation.outvars
         if not any(is_key(v) for v in (*operands, *results)) and name not in _WITH_PROGRAMS:
             return
-        signature = _of_equation(equation)
+        signature = signature_of_equation(equation)
+        if name == ASSERTION:
+            _assert(equation, self.used.get(self.root(operands[0]), False))
         for result, operand in signature.forwards.items():
             if not isinstance(operands[operand], _ferrax.Literal):
                 self.same[results[result]] = operands[operand]
@@ -163,17 +182,41 @@ class _Walk:
 # --- equations
 
 
-def _of_equation(equation: JaxprEqn) -> Signature:
+def signature_of_equation(equation: JaxprEqn) -> Signature:
+    """What an equation does with keys.
+
+    Args:
+      equation: the equation.
+
+    Returns:
+      The signature.
+
+    >>> import ferrax as jax
+    >>> signature_of_equation(jax.make_jaxpr(jax.random.bits)(jax.random.key(0)).eqns[0]).sinks
+    {0: True}
+    """
     name = equation.primitive.name
     if name in _FIXED:
         return _FIXED[name]
     if name in _DEPENDING:
         return _DEPENDING[name](equation)
     # whatever is not known here uses its keys, and gives none
-    return _all_used(equation)
+    return all_used(equation)
 
 
-def _all_used(equation: JaxprEqn) -> Signature:
+def all_used(equation: JaxprEqn) -> Signature:
+    """What is taken of an equation that nothing is known of.
+
+    Args:
+      equation: the equation.
+
+    Returns:
+      A signature whose sinks are all keys.
+
+    >>> import ferrax as jax
+    >>> all_used(jax.make_jaxpr(lambda x: 2 * x)(1.0).eqns[0]).sinks
+    {}
+    """
     return Signature({i: True for i, v in enumerate(equation.invars) if is_key(v)})
 
 
@@ -282,7 +325,7 @@ _FORWARD = Signature(forwards={0: 0})
 _FIXED = {
     **dict.fromkeys(("eq", "ne", "random_unwrap", "debug_callback"), Signature()),
     **dict.fromkeys(("random_seed", "random_clone", "random_fold_in", "random_wrap"), Signature(sources=[0])),
-    "random_bits": Signature({0: True}),
+    **dict.fromkeys(("random_bits", "random_gamma"), Signature({0: True})),
     "random_split": Signature({0: True}, [0]),
     **dict.fromkeys(("broadcast_in_dim", "reshape", "squeeze", "transpose", "dynamic_slice", "gather"), _FORWARD),
     **dict.fromkeys(("copy", "convert_element_type", "sharding_constraint"), _FORWARD),
@@ -306,3 +349,52 @@ _DEPENDING = {
     "device_put": _moved,
     "optimization_barrier": _moved,
 }
+
+
+def _assert(equation: JaxprEqn, used: Mask) -> None:
+    """Compares which keys are used up with what the equation says."""
+    expected = np.asarray(equation.params["value"])
+    if np.all(used == expected):
+        return
+    if expected.all():
+        raise AssertionError(f"Expected key to be consumed in {equation}")
+    if not expected.any():
+        raise AssertionError(f"Expected key to not be consumed in {equation}")
+    raise AssertionError(f"Expected {expected}, got {used} in {equation}")
+
+
+def register(name: str, signature: Signature | Callable[[JaxprEqn], Signature]) -> None:
+    """Says what a primitive does with keys.
+
+    Args:
+      name: the primitive's.
+      signature: what it does, or a function from its equation to that.
+
+    >>> register("a_primitive_of_mine", Signature({0: True}))
+    >>> fixed()["a_primitive_of_mine"].sinks
+    {0: True}
+    """
+    _FIXED.pop(name, None)
+    _DEPENDING.pop(name, None)
+    if isinstance(signature, Signature):
+        _FIXED[name] = signature
+    else:
+        _DEPENDING[name] = signature
+
+
+def fixed() -> dict[str, Signature]:
+    """What primitives do by name, whatever their parameters.
+
+    >>> fixed()["random_bits"].sinks
+    {0: True}
+    """
+    return dict(_FIXED)
+
+
+def depending() -> dict[str, Callable[[JaxprEqn], Signature]]:
+    """What primitives do by name, as functions of their equations.
+
+    >>> "cond" in depending()
+    True
+    """
+    return dict(_DEPENDING)

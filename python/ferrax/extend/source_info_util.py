@@ -1,6 +1,7 @@
 """Where operations were asked for, as libraries see it: names of scopes, and files that error texts leave out.
 
-ferrax keeps the place of every operation itself and leaves its own frames out of errors; scopes are names only.
+ferrax keeps the place of every operation itself and leaves its own frames out of errors. The scopes that are in force
+here are those of `named_scope`: operations that are traced inside have their names. Read next: `_scopes.py`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import copy
 import dataclasses
 from typing import Any
 
+from ferrax import _ferrax
 from ferrax._boundary import expose as _expose
+from ferrax._scopes import NameStack
 
 __all__ = [
     "NameStack",
@@ -27,35 +30,6 @@ __all__ = [
     "transform_name_stack",
     "user_context",
 ]
-
-
-@dataclasses.dataclass(frozen=True)
-class NameStack:
-    """Names of scopes, outer ones first.
-
-    Args:
-      stack: the names.
-
-    >>> import ferrax as jax
-    >>> str(jax.extend.source_info_util.new_name_stack("layer").extend("norm"))
-    'layer/norm'
-    """
-
-    stack: tuple[str, ...] = ()
-
-    def extend(self, name: str) -> NameStack:
-        """With one more scope inside."""
-        return NameStack((*self.stack, name))
-
-    def transform(self, name: str) -> NameStack:
-        """With a transformation around it."""
-        return NameStack((*self.stack, f"{name}()"))
-
-    def __add__(self, other: NameStack) -> NameStack:
-        return NameStack(self.stack + other.stack)
-
-    def __str__(self) -> str:
-        return "/".join(self.stack)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -79,9 +53,6 @@ class SourceInfo:
         return dataclasses.replace(self, **changes)
 
 
-_stack: list[NameStack] = [NameStack()]
-
-
 def current_name_stack() -> NameStack:
     """The scopes in force.
 
@@ -89,7 +60,7 @@ def current_name_stack() -> NameStack:
     >>> jax.extend.source_info_util.current_name_stack()
     NameStack(stack=())
     """
-    return _stack[-1]
+    return NameStack.of(_ferrax.present_scopes())
 
 
 def current() -> SourceInfo:
@@ -124,7 +95,12 @@ def new_name_stack(name: str = "") -> NameStack:
     >>> str(jax.extend.source_info_util.new_name_stack("a"))
     'a'
     """
-    return NameStack((name,) if name else ())
+    return NameStack().extend(name) if name else NameStack()
+
+
+def _enter(stack: NameStack) -> int:
+    """Puts scopes in force; gives the number of those before."""
+    return _ferrax.set_scope(_ferrax.scope_of(stack.names()))
 
 
 class _Scopes(contextlib.ContextDecorator):
@@ -134,7 +110,7 @@ class _Scopes(contextlib.ContextDecorator):
       prev: the place before, once it was entered.
     """
 
-    __slots__ = ("prev",)
+    __slots__ = ("_outer", "prev")
 
     def _inside(self) -> NameStack:
         raise NotImplementedError
@@ -144,12 +120,12 @@ class _Scopes(contextlib.ContextDecorator):
         return copy.copy(self)
 
     def __enter__(self) -> Any:
-        self.prev = current()
-        _stack.append(self._inside())
-        return current_name_stack()
+        self.prev, inside = current(), self._inside()
+        self._outer = _enter(inside)
+        return inside
 
     def __exit__(self, *error: Any) -> None:
-        _stack.pop()
+        _ferrax.set_scope(self._outer)
 
 
 class set_name_stack(_Scopes):
@@ -244,17 +220,17 @@ class user_context:
     ...     pass
     """
 
-    __slots__ = ("name_stack", "prev", "traceback")
+    __slots__ = ("_outer", "name_stack", "prev", "traceback")
 
     def __init__(self, traceback: Any, *, name_stack: NameStack | None = None):
         self.traceback, self.name_stack = traceback, name_stack
 
     def __enter__(self) -> None:
         self.prev = current()
-        _stack.append(current_name_stack() if self.name_stack is None else self.name_stack)
+        self._outer = _enter(self.prev.name_stack if self.name_stack is None else self.name_stack)
 
     def __exit__(self, *error: Any) -> None:
-        _stack.pop()
+        _ferrax.set_scope(self._outer)
 
 
 def summarize(source_info: SourceInfo, num_frames: int = 1) -> str:

@@ -14,6 +14,7 @@ from ferrax._boundary import expose as _expose
 from ferrax._ferrax import DynamicJaxprTracer as DynamicJaxprTracer, Jaxpr, JaxprEqn, Literal
 from ferrax._lazy import lend as _lend
 from ferrax._primitives import built_in
+from ferrax._refs import AbstractRef
 from ferrax.interpreters._dce_rules import closed as _closed, dce_cond, dce_scan
 
 __all__ = [
@@ -145,12 +146,12 @@ def trace_to_jaxpr_dynamic(
     keep_inputs: list[bool] | None = None,
     lower: bool = False,
     auto_dce: bool = False,
-) -> tuple[Jaxpr, list[Any], list[Any]]:
+) -> tuple[Any, list[Any], list[Any]]:
     """Traces a function of flat values.
 
     Args:
       fun: function wrapped by `ferrax.extend.linear_util.wrap_init` that returns a sequence.
-      in_avals: types of its arguments.
+      in_avals: types of its arguments; those of references are `AbstractRef`.
       keep_inputs: not supported.
       lower: accepted for compatibility.
       auto_dce: accepted for compatibility.
@@ -168,6 +169,11 @@ def trace_to_jaxpr_dynamic(
     """
     if keep_inputs is not None and not all(keep_inputs):
         raise NotImplementedError("the keep_inputs argument of trace_to_jaxpr_dynamic is not implemented")
+    if any(isinstance(aval, AbstractRef) for aval in in_avals):
+        from ferrax._ref_programs import program_of
+
+        program = program_of(lambda *args: list(fun.call_wrapped(*args)), in_avals)
+        return program.jaxpr, list(program.out_avals), list(program.consts)
     closed = _ferrax.trace_to_jaxpr(lambda *args: list(fun.call_wrapped(*args)), tuple(in_avals), None, "jit")
     return closed.jaxpr, list(closed.out_avals), list(closed.consts)
 

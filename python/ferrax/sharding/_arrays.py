@@ -70,10 +70,16 @@ def make_array_from_callback(
         key = tuple((s.start, s.stop) for s in index)
         if key not in parts:
             part = data_callback(index)
-            part = part if isinstance(part, _ferrax.Array) else np.asarray(part, dtype=dtype)
+            part = part if isinstance(part, _ferrax.Array) else _canonical(part, dtype)
             _check_part(part, want, shape, sharding)
             parts[key] = (index, part)
     return _assembled(shape, sharding, list(parts.values()))
+
+
+def _canonical(part: Any, dtype: Any) -> np.ndarray:
+    """A part as NumPy's array, in the dtype that arrays of such have."""
+    array = np.asarray(part, dtype=dtype)
+    return array.astype(_ferrax.canonicalize_dtype(array.dtype), copy=False)
 
 
 def _assembled(shape: tuple[int, ...], sharding: Any, parts: list[tuple[Any, Any]]) -> _ferrax.Array:
@@ -135,23 +141,97 @@ def make_array_from_single_device_arrays(
     if len({np.dtype(a.dtype) if not _is_key(a) else a.dtype for a in arrays}) > 1:
         raise TypeError(f"Input buffers to `Array` must have matching dtypes. Got {[a.dtype for a in arrays]}")
     want = tuple(sharding.shard_shape(shape))
-    found = []
+    devices = [_device_of(x) for x in arrays]
+    _check_devices(parts, devices)
     for x in arrays:
-        devices = set(x.devices())
-        if len(devices) != 1:
-            raise ValueError(f"sharding is not fully addressable: a part is on {len(devices)} devices")
-        (device,) = devices
-        if device not in parts:
-            raise ValueError(
-                "Addressable devices and per-device arrays devices do not match. Sharding contains devices "
-                f"{set(parts)} "
-                f"that are not present in per-device arrays. Per-device arrays contain devices { {device} } that are "
-                "not "
-                "present in the sharding."
-            )
         _check_part(x, want, shape, sharding)
-        found.append((parts.pop(device), x))
-    return _assembled(shape, sharding, found)
+    return _assembled(shape, sharding, [(parts[d], x) for d, x in zip(devices, arrays, strict=True)])
+
+
+def _device_of(part: Any) -> Any:
+    devices = set(part.devices())
+    if len(devices) != 1:
+        raise ValueError(f"sharding is not fully addressable: a part is on {len(devices)} devices")
+    return devices.pop()
+
+
+def _check_devices(wanted: Any, devices: Sequence[Any]) -> None:
+    """Raises unless there is a part on each device of a sharding."""
+    if len(set(devices)) != len(devices):
+        raise ValueError(
+            "When making an array from single-device arrays, the input arrays must be from distinct devices, but got "
+            f"device IDs {[d.id for d in devices]}"
+        )
+    missing = {d.id for d in wanted} - {d.id for d in devices}
+    if missing:
+        others = {d.id for d in devices} - {d.id for d in wanted}
+        raise ValueError(
+            f"Addressable devices and per-device arrays devices do not match. Sharding contains devices {missing} that "
+            f"are not present in per-device arrays. Per-device arrays contain devices {others} that are not present in "
+            "the sharding."
+        )
+
+
+def array_of(
+    cls: type, aval: Any, sharding: Any, arrays: Sequence[Any], committed: bool, _skip_checks: bool = False
+) -> Any:
+    """An array of a type whose parts are arrays on single devices: `ArrayImpl(...)`.
+
+    Args:
+      cls: accepted for compatibility.
+      aval: the array's type.
+      sharding: its sharding.
+      arrays: a part for every device.
+      committed: whether the array stays where it is; must be true of arrays on several devices.
+      _skip_checks: accepted for compatibility.
+
+    Returns:
+      The array.
+
+    Raises:
+      ValueError: the parts have another dtype, or there is not one of the right shape for every device.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> x = jnp.ones(3)
+    >>> print(array_of(type(x), x.aval, x.sharding, [x], False))
+    [1. 1. 1.]
+    """
+    for x in arrays:
+        if x.dtype != aval.dtype:
+            raise ValueError(
+                f"Input buffers to `Array` must have matching dtypes. Got {x.dtype}, expected {aval.dtype} for buffer: "
+                f"{x}"
+            )
+    made = make_array_from_single_device_arrays(tuple(aval.shape), sharding, list(arrays), dtype=aval.dtype)
+    if committed:
+        return made
+    if len(arrays) != 1:
+        raise NotImplementedError("ArrayImpl of several devices with committed=False")
+    return arrays[0]
+
+
+def _check_if_deleted(self: Any) -> None:
+    """Raises a RuntimeError if the array's memory was given up."""
+    if self.is_deleted():
+        raise RuntimeError(f"Array has been deleted with shape={_kind(self.dtype, tuple(self.shape))}.")
+
+
+def _fully_replicated_shard(self: Any) -> Any:
+    """The array as its first device holds it, where each device holds all of it."""
+    return self.addressable_data(0)
+
+
+def _npy_value(self: Any) -> Any:
+    """The elements as NumPy's; None once the memory was given up."""
+    return None if self.is_deleted() else np.asarray(self)
+
+
+for _name, _member in {
+    "_check_if_deleted": _check_if_deleted,
+    "_fully_replicated_shard": _fully_replicated_shard,
+    "_npy_value": property(_npy_value),
+}.items():
+    setattr(_ferrax.ArrayImpl, _name, _member)
 
 
 def _is_key(x: Any) -> bool:

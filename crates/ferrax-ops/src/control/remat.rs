@@ -3,14 +3,16 @@
 //! Linearization saves the inputs and what the policy approves; the recorded linear operation recomputes the
 //! rest when it is transposed.
 
-use super::jit::inline_program;
+use super::jit::{JIT, inline_program};
 use super::{batch_first, check_args, dims_of, eval_reference, mask, present, split_linear, spread};
 use ferrax_base::{Aval, Result};
 use ferrax_ir::op::Role;
 use ferrax_ir::{
     Atom, Def, Eqn, Jaxpr, JaxprRef, OpRef, Param, ParamValue, Slot, Special, Tangents, Value, Values, bind,
 };
+use ferrax_transform::eval::eval_jaxpr_with;
 use ferrax_transform::programs::{LinearProgram, batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr};
+use ferrax_transform::staging::stage_closed;
 use std::sync::Arc;
 
 /// Says which intermediate values may be saved.
@@ -118,7 +120,14 @@ pub fn remat(params: Remat, args: &[Value]) -> Result<Vec<Value>> {
 
 fn remat_linearize(_: &OpRef, p: &Remat, primals: &[Value], tangents: &[Option<Value>]) -> Result<(Values, Tangents)> {
     let none = vec![false; p.jaxpr.outvars.len()];
-    let program = linearize_jaxpr(&p.jaxpr, &mask(tangents), &none)?;
+    // a policy is asked of the operations inside of calls, too
+    let calls = p.policy.is_some() && p.jaxpr.eqns.iter().any(|e| e.op.is(&JIT));
+    let expanded = |args: &[Value]| without_calls(&p.jaxpr, args);
+    let jaxpr = match calls {
+        true => stage_closed("checkpoint", p.jaxpr.debug.clone(), &p.jaxpr.in_avals(), expanded)?,
+        false => p.jaxpr.clone(),
+    };
+    let program = linearize_jaxpr(&jaxpr, &mask(tangents), &none)?;
     let saved = saved_vars(p, &program.known, none.len())?;
     let mut forward = (*program.known).clone();
     forward.outvars.truncate(none.len());
@@ -134,6 +143,14 @@ fn remat_linearize(_: &OpRef, p: &Remat, primals: &[Value], tangents: &[Option<V
     let params = Remat { jaxpr: jaxpr.into(), differentiated: true, ..p.clone() };
     let out_tangents = remat(params, &args)?;
     Ok((outs.into(), spread(out_tangents, &program.nonzero_out)))
+}
+
+/// Applies a program, and the programs that it calls, operation by operation.
+fn without_calls(jaxpr: &Jaxpr, args: &[Value]) -> Result<Vec<Value>> {
+    eval_jaxpr_with(jaxpr, args, |op, args| match op.of(&JIT) {
+        Some(called) => Ok(without_calls(&called.jaxpr, args)?.into()),
+        None => bind(op, args),
+    })
 }
 
 /// The variables of the known part that the policy saves and the residuals need.

@@ -382,7 +382,7 @@ pub fn method_of(name: Option<&str>) -> PyResult<VmapMethod> {
     })
 }
 
-/// Calls host code from a program; `kind` is "pure", "io", "ordered" or "debug".
+/// Calls host code from a program; `kind` is "pure", "io", "ordered", "debug" or "ordered_debug".
 #[pyfunction]
 fn bind_callback(
     py: Python<'_>,
@@ -396,6 +396,7 @@ fn bind_callback(
         "pure" => CallbackKind::Pure,
         "io" => CallbackKind::Io,
         "ordered" => CallbackKind::Ordered,
+        "ordered_debug" => CallbackKind::OrderedDebug,
         _ => CallbackKind::Debug,
     };
     let method = method_of(vmap_method)?;

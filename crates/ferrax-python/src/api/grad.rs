@@ -11,6 +11,7 @@ use crate::fastcall::{Args, FastCall, Signature, Visit, new_callable};
 use crate::shorten;
 use crate::tree::{self, PyTreeDef, TreeDef};
 use crate::value::{from_value, to_value};
+use ferrax_base::scopes::Scoped;
 use ferrax_base::shape::Tuple;
 use ferrax_base::{DType, Scalar};
 use ferrax_ir::{Aval, Lit, Value};
@@ -173,6 +174,7 @@ impl Grad {
         let mut kept: Option<Aux> = None;
         let debug = self.function.debug.clone();
         let lin = linearize("grad", debug, &primals, &on, |values| {
+            let _frame = Scoped::transform("jvp");
             let out = rust(self.rebuilt(args, &active, values))?;
             let (main, aux) = rust(self.split_aux(out))?;
             let mut flat = rust(self.scalar(&main))?;
@@ -207,7 +209,9 @@ impl Grad {
         let one = Value::Lit(Lit { scalar: Scalar::one(lin.outs[0].dtype()), weak: lin.outs[0].weak() });
         let mut cts: SmallVec<[Option<Value>; 4]> = smallvec::smallvec![None; lin.outs.len()];
         cts[0] = Some(one);
+        let frame = Scoped::transform("transpose");
         let pulled = lin.pull_back(&cts).py()?;
+        drop(frame);
         let mut values = Vec::with_capacity(pulled.len());
         for (ct, x) in pulled.into_iter().zip(primals) {
             let aval = x.aval().tangent().with_weak(x.weak());
@@ -428,12 +432,14 @@ impl PyVjp {
         }
         let cts = leaves.iter().zip(outs).map(|(l, out)| cotangent(l.bind(py), out)).collect::<PyResult<Vec<_>>>()?;
         let edited = self.listed().is_some();
+        let frame = Scoped::transform("transpose");
         let pulled = if edited {
             let data = self.state.hollow(py)?.bind(py).clone();
             State::filled(&data, self.leaves(py)?).with(py, |lin| lin.pull_back(&cts).py())?
         } else {
             self.state.with(py, |lin| lin.pull_back(&cts).py())?
         };
+        drop(frame);
         let values = pulled
             .into_iter()
             .zip(primals)
@@ -492,6 +498,7 @@ fn vjp(py: Python<'_>, fun: &Bound<'_, PyAny>, primals: &Bound<'_, PyTuple>, has
     let on = vec![true; values.len()];
     let mut returned = Returned::default();
     let lin = linearize("vjp", function.debug.clone(), &values, &on, |args| {
+        let _frame = Scoped::transform("jvp");
         let leaves = rust(args.iter().map(|v| from_value(py, v.clone())).collect::<PyResult<Leaves>>())?;
         let tuple = rust(tree::unflatten(py, &in_tree, leaves))?;
         let tuple = rust(tuple.bind(py).cast::<PyTuple>().map_err(PyErr::from).cloned())?;
@@ -620,6 +627,7 @@ fn linearize_fun(
     let on = vec![true; values.len()];
     let mut returned = Returned::default();
     let mut lin = linearize("linearize", function.debug.clone(), &values, &on, |args| {
+        let _frame = Scoped::transform("jvp");
         let out = rust(super::function::call_values(py, &function.fun, &call_tree, args))?;
         rust(returned.take(out, has_aux, &function.debug))
     })
@@ -668,6 +676,7 @@ fn jvp(
     let pairs = pairs.collect::<PyResult<Vec<_>>>()?;
     let mut returned = Returned::default();
     let (outs, out_tangents) = ferrax_transform::jvp(function.debug.clone(), &values, &pairs, |args| {
+        let _frame = Scoped::transform("jvp");
         let out = rust(super::function::call_values(py, &function.fun, &in_tree, args))?;
         rust(returned.take(out, has_aux, &function.debug))
     })

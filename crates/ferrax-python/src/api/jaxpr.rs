@@ -406,6 +406,12 @@ impl PyEqn {
         Some((place.file, place.line, super::source::column(self.source).unwrap_or(0), place.function))
     }
 
+    /// The scopes that it stands in, outer ones first, and whether each is a transformation's.
+    #[getter]
+    fn _scopes(&self) -> Vec<(bool, String)> {
+        super::scopes::listed(self.source.scope)
+    }
+
     /// Effects, as text.
     #[getter]
     fn effects(&self) -> Vec<&'static str> {

@@ -30,6 +30,7 @@ pub mod placement;
 pub mod primitive;
 pub mod references;
 mod residuals;
+mod scopes;
 pub mod source;
 pub mod statics;
 pub mod trees;
@@ -44,6 +45,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     references::register(m)?;
     jaxpr::register(m)?;
     jaxpr_build::register(m)?;
+    scopes::register(m)?;
     primitive::register(m)?;
     jit::register(m)?;
     analysis::register(m)?;

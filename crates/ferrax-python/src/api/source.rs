@@ -110,7 +110,7 @@ fn capture() -> Source {
             if !library {
                 let offset = ffi::PyFrame_GetLasti(frame);
                 ffi::Py_DECREF(frame.cast());
-                return Source { unit: n + 1, offset: offset.max(0) as u32, made: 0 };
+                return Source { unit: n + 1, offset: offset.max(0) as u32, ..Source::default() };
             }
             let back = ffi::PyFrame_GetBack(frame);
             ffi::Py_DECREF(frame.cast());

@@ -7,6 +7,7 @@ use crate::errors::IntoPyResult;
 use crate::fastcall::{Args, FastCall, Signature, Visit, new_callable};
 use crate::tree::{self, TreeDef};
 use crate::value::{from_value, to_value};
+use ferrax_base::scopes::Scoped;
 use ferrax_ir::Value;
 use ferrax_transform::VmapAxis;
 use ferrax_transform::batching::placed_axis;
@@ -210,6 +211,7 @@ impl Vmap {
         let mut result = None;
         // The function sees what is not mapped as it is: numbers stay numbers.
         let call = |rows: &[Value]| {
+            let _frame = Scoped::transform("vmap");
             let mut rows = rows.iter();
             let given = leaves.iter().zip(&axes).map(|(l, a)| match a {
                 Some(_) => from_value(py, rows.next().expect("a value for each mapped leaf").clone()),

@@ -3,12 +3,16 @@
 from ferrax._src._unprovided import unprovided_names
 from ferrax._src.state.types import (
     AbstractRef as AbstractRef,
+    AccumEffect as AccumEffect,
+    ReadEffect as ReadEffect,
+    RefEffect as RefEffect,
     TransformedRef as TransformedRef,
+    WriteEffect as WriteEffect,
     shaped_array_ref as shaped_array_ref,
 )
 
 __getattr__ = unprovided_names(
     __name__,
-    "AccumEffect ReadEffect RefEffect StateEffect Transform WriteEffect transform_type",
-    "effects of references are not classes of programs here",
+    "StateEffect Transform transform_type",
+    "effects and transforms have no common class here",
 )

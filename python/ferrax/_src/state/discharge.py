@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ferrax import tree_util
+from ferrax._ref_programs import discharged
 from ferrax._src._unprovided import unprovided_names
 from ferrax.ref import freeze, new_ref
 
@@ -24,8 +25,13 @@ def run_state(f: Callable[..., None]) -> Callable[..., Any]:
 run_state_reference = run_state
 
 
+def discharge_state(closed_jaxpr: Any, *, should_discharge: Any = True, lower: bool = True) -> Any:
+    """A program of arrays that does what one of references does: it takes and gives, last, the references' values."""
+    return discharged(closed_jaxpr, should_discharge)
+
+
 __getattr__ = unprovided_names(
     __name__,
-    "run_state_p discharge_state discharge_state2 register_discharge_rule register_partial_discharge_rule",
+    "run_state_p register_discharge_rule register_partial_discharge_rule",
     "references become values in the core, whose rules are not Python's",
 )

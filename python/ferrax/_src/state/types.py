@@ -2,6 +2,12 @@
 
 from typing import Any
 
+from ferrax._ref_programs import (
+    AccumEffect as AccumEffect,
+    ReadEffect as ReadEffect,
+    RefEffect as RefEffect,
+    WriteEffect as WriteEffect,
+)
 from ferrax._ref_views import (
     BitcastTransform as BitcastTransform,
     RefIndexer as RefIndexer,
@@ -22,7 +28,6 @@ def shaped_array_ref(shape: tuple[int, ...], dtype: Any, weak_type: bool = False
 
 __getattr__ = unprovided_names(
     __name__,
-    "AccumEffect ReadEffect RefBitcaster RefEffect RefReshaper StateEffect Transform WriteEffect get_ref_state_effects "
-    "transform_type",
-    "effects of references are not classes of programs here",
+    "RefBitcaster RefReshaper StateEffect Transform get_ref_state_effects transform_type",
+    "effects and transforms have no common class here",
 )

@@ -154,7 +154,7 @@ def new_jaxpr_eqn(
       primitive: what is done.
       params: its parameters, as equations show them.
       effects: accepted for compatibility: the primitive knows its effects.
-      source_info: accepted for compatibility.
+      source_info: what gives the equation its names of scopes; by default those in force.
       ctx: accepted for compatibility.
 
     Returns:
@@ -167,7 +167,13 @@ def new_jaxpr_eqn(
     >>> core.Jaxpr([], [x], [y], [equation])
     { lambda ; a:f32[]. let b:f32[] = neg a in (b,) }
     """
-    return _ferrax.new_equation(list(invars), list(outvars), primitive, params)
+    from ferrax.extend import source_info_util
+
+    parts = (list(invars), list(outvars), primitive, params)
+    if source_info is None:
+        return _ferrax.new_equation(*parts)
+    with source_info_util.set_name_stack(source_info.name_stack):
+        return _ferrax.new_equation(*parts)
 
 
 def check_jaxpr(jaxpr: Jaxpr) -> None:
@@ -208,21 +214,21 @@ def _map_jaxpr(self: ClosedJaxpr, f: Callable[[Jaxpr], Jaxpr]) -> ClosedJaxpr:
 
 
 def _replace_eqn(self: JaxprEqn, **kwargs: Any) -> JaxprEqn:
-    """The equation with other parts: `invars`, `outvars`, `primitive`, `params`."""
-    names = ("invars", "outvars", "primitive", "params")
-    parts = [kwargs.pop(name, getattr(self, name)) for name in names]
-    for name in ("effects", "source_info", "ctx"):
+    """The equation with other parts: `invars`, `outvars`, `primitive`, `params`, `source_info`."""
+    names = ("invars", "outvars", "primitive", "params", "source_info")
+    parts = {name: kwargs.pop(name, getattr(self, name)) for name in names}
+    for name in ("effects", "ctx"):
         kwargs.pop(name, None)
     if kwargs:
         raise ValueError(f"Unknown keyword arguments: {list(kwargs)}")
-    return new_jaxpr_eqn(*parts)
+    return new_jaxpr_eqn(**parts)
 
 
 def _source_info(self: JaxprEqn) -> Any:
-    """Where the user asked for it."""
-    from ferrax.extend.source_info_util import new_source_info
+    """The scopes that the user asked for it in."""
+    from ferrax.extend.source_info_util import NameStack, SourceInfo
 
-    return new_source_info()
+    return SourceInfo(None, NameStack.of(self._scopes))
 
 
 def _debug_info(self: Jaxpr | ClosedJaxpr) -> Any:
