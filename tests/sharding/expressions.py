@@ -288,6 +288,29 @@ sm(lambda w, v: jax.grad(lambda w: (lax.all_gather(v, 'x', tiled=True) @ w).sum(
 jax.grad(lambda w: sm(lambda w, v: lax.psum(loss(w, v), 'x'), (P(), P('x')), P())(w, x))(w)
 jax.grad(lambda w: sm(lambda w, v: lax.psum(loss(w, v), 'x'), (P(), P('x')), P(), check_vma=False)(w, x))(w)
 jax.grad(lambda v: (sm(lambda v: lax.ppermute(v, 'x', [(0, 1), (1, 2)]), P('x'), P('x'))(v) * v).sum())(x)
+sm(lambda k: drawn(k[0]), P(('x', 'y')), P(('x', 'y')))(keys('rbg'))
+sm(lambda k: drawn(k[0]), P(('x', 'y')), P(('x', 'y')), check_vma=False)(keys('rbg'))
+sm(lambda k: drawn(jax.random.split(k[0], 3)[1]), P('x'), P('x'), check_vma=False)(keys('unsafe_rbg'))
+sm(lambda k: drawn(jax.random.fold_in(k[0], lax.axis_index('y'))), P('x'), P(('x', 'y')))(keys('unsafe_rbg'))
+sm(lambda k: jax.vmap(drawn)(k), P('x'), P('x'))(keys('rbg'))
+jax.vmap(sm(lambda k: drawn(k[0]), P(('x', 'y')), P(('x', 'y'))))(jax.random.split(jax.random.key(2, impl='rbg'), (2, 8)))
+jax.pmap(drawn)(keys('rbg'))
+sm(lambda v: lax.rng_bit_generator(v[0], (2,)), P('x'), P('x'), check_vma=False)(sq[:4, :4].astype('uint32'))
+sm(lambda v: lax.ppermute(v, ('y', 'x'), [(k, (k + 3) % 8) for k in range(7)]), P(('x', 'y')), P(('x', 'y')))(x)
+sm(lambda v: lax.pshuffle(v, ('y', 'x'), [3, 1, 4, 0, 5, 2, 7, 6]), P(('x', 'y')), P(('x', 'y')))(x)
+sm(batched, P('x'), P('x'))(x)
+jax.vmap(sm(batched, P('x'), P('x')))(x.reshape(2, 4, 4))
+jax.vmap(sm(lambda v: batched(v) * lax.axis_index('y'), P('x'), P(('x', 'y')), check_vma=False), in_axes=1)(x)
+sm(jax.vmap(batched), P('x'), P('x'), check_vma=False)(x)
+sm(lambda v: jax.pure_callback(lambda u: u + u.ndim, v, v, vmap_method='expand_dims'), P('x'), P('x'))(x)
+sm(lambda v: jax.pure_callback(lambda u: u + u.ndim, v, v), P('x'), P('x'), check_vma=False)(x)
+jax.vmap(sm(lambda v: jax.pure_callback(lambda u: u + u.ndim, v, v, vmap_method='broadcast_all'), P('x'), P('x')))(x[None])
+sm(lambda v: stepped(v) + lax.psum(stepped(lax.psum(v, 'y')), ('x', 'y')), P('x', 'y'), P('x'), check_vma=False)(sq)
+jax.grad(lambda v: (sm(lambda v: v * (1 + lax.axis_index('x')), P('x'), P(), check_vma=False)(v) * w[:2]).sum())(sq[:, :3])
+jax.grad(lambda v: sm(lambda v: jnp.sin(v), P('x', 'y'), P('y'), check_vma=False)(v).sum())(sq)
+jax.jvp(lambda v: sm(lambda v: v * (1 + lax.axis_index('y')), P('y'), P(), check_vma=False)(v), (x,), (x,))
+jax.grad(lambda v: jax.vmap(sm(lambda v: jnp.sin(v), P('x'), P(), check_vma=False))(v).sum())(sq.reshape(2, 8, 4))
+jax.grad(lambda v: (jax.pmap(lambda v: v * v, out_axes=None)(v) * w[1, 1]).sum())(sq)
 jax.pmap(lambda v: v - lax.pmean(v, 'p'), axis_name='p')(jnp.arange(8.0))
 jax.pmap(lambda v: v, out_axes=None)(jnp.arange(8))
 jax.pmap(lambda v: lax.psum(v, 'p'), axis_name='p', out_axes=None)(jnp.arange(8))
@@ -472,6 +495,14 @@ def _namespace(library: str) -> dict:
         wrapped.def_partition(partition, sharding_rule=rule, **options)
         return wrapped
 
+    @jax.custom_batching.custom_vmap
+    def batched(v):
+        return v + 1
+
+    @batched.def_vmap
+    def batch(size, on, v):
+        return v * 100 + size, True
+
     def single(parts):
         return jax.make_array_from_single_device_arrays((8,), NamedSharding(Mesh(devs, "i"), P("i")), parts)
 
@@ -506,6 +537,10 @@ def _namespace(library: str) -> dict:
         "looped": looped,
         "inspected": inspected,
         "single": single,
+        "batched": batched,
+        "stepped": jax.jit(lambda v: v * 2 + jnp.arange(v.shape[-1])),
+        "keys": lambda impl: jax.random.split(jax.random.key(1, impl=impl), 8),
+        "drawn": lambda key: jax.random.bits(key, (2,)),
         "texts": texts,
         "typed": typed,
         "s": lambda *entries, **options: NamedSharding(m, P(*entries), **options),

@@ -30,6 +30,7 @@ OWN = {
 #: Where the sharding of the result is another one than XLA chooses; the value is the same.
 OTHER_SHARDING = {
     "jax.grad(lambda x: (jnp.sin(place(x, 'x')) ** 2).sum())(x)",
+    "jax.grad(lambda v: (jax.pmap(lambda v: v * v, out_axes=None)(v) * w[1, 1]).sum())(sq)",
     "jax.grad(lambda w: jax.pmap(lambda v: lax.psum((w * v).sum(), 'p'), axis_name='p')(jnp.arange(8.0)).sum())(2.0)",
 }
 

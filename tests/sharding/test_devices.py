@@ -145,6 +145,22 @@ CASES = {
         got = jax.shard_map(steps, mesh=m, in_specs=(P(), P(("x", "y"))), out_specs=P())(0.5, v)
         np.testing.assert_allclose(got, steps(0.5, v), rtol=1e-4)
     """,
+    "a jitted function is traced for what varies": """
+        loss = jax.jit(lambda w, v: (w * v).sum() + (jnp.arange(4.0) * v).sum())
+        seen = []
+        def f(w, v):
+            for over in ((), ("x",), ("x", "y"), ("x",), ()):
+                u = lax.pcast(v, over, to="varying") if over else v
+                seen.append(jax.typeof(loss(u, u)).vma == set(over))
+                seen.append(float(np.prod([m.shape[n] for n in over])))
+                seen.append(jax.grad(loss)(w, u))
+            return seen[2::3]
+        v = jnp.arange(4.0)
+        got = jax.shard_map(f, mesh=m, in_specs=P(), out_specs=P())(v, v)
+        assert all(seen[::3]), seen
+        for k, g in zip(seen[1::3], got):
+            assert np.array_equal(g, k * v), (k, g)
+    """,
     "custom rules whose cotangents vary": """
         @jax.custom_vjp
         def f(w, v):

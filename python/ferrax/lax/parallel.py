@@ -474,7 +474,8 @@ def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
     Args:
       x: array or pytree of arrays.
       axis_name: name of the mapped axis.
-      perm: pairs `(source, destination)`; rows that are no destination get zeros.
+      perm: pairs `(source, destination)`; rows that are no destination get zeros. Rows of several axes of a mesh are
+        counted in the mesh's order, whatever the order of the names.
 
     Returns:
       What each row gets.
@@ -489,6 +490,7 @@ def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
     """
     pairs = [(operator.index(source), operator.index(target)) for source, target in perm]
     size = axis_size(axis_name)
+    axis_name = _in_order_of_mesh(axis_name)
     names = [str(n) for n in _names(axis_name)]
     sources, targets = [p[0] for p in pairs], [p[1] for p in pairs]
     if len(set(sources)) != len(pairs) or len(set(targets)) != len(pairs):
@@ -509,6 +511,18 @@ def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
         return jnp.where(mine >= jnp.int32(0), got, jnp.zeros_like(got))
 
     return tree_util.tree_map(one, x)
+
+
+def _in_order_of_mesh(axis_name: Any) -> Any:
+    """Names of axes of devices in the order of their mesh; names of other axes as they are."""
+    from ferrax.sharding._context import get_abstract_mesh
+    from ferrax.sharding._manual import names_in_force
+
+    names, manual = _names(axis_name), names_in_force()
+    if len(names) < 2 or not set(names) <= set(manual):
+        return axis_name
+    mesh = get_abstract_mesh().axis_names
+    return tuple(sorted(names, key=(mesh if set(names) <= set(mesh) else manual).index))
 
 
 def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
