@@ -155,6 +155,30 @@ jax.device_put((x, None, [None, x]), (s('x'), None, s('y')))
 jax.shard_map(lambda t: {'a': None, 'b': t[1] * 2}, mesh=m, in_specs=(P('x'),), out_specs=P('x'))((None, x))
 under(me, lambda: jax.reshard((x, None, [None, x]), (P('x'), None, P('y'))))
 jax.jit(lambda x: x, donate_argnums=0)(place(x + 0, 'x'))
+jax.device_put(place(x, 'x'), Space.Host)
+jax.jit(lambda v: jax.device_put(v, Space.Host))(place(x, 'x'))
+jax.jit(lambda v: jax.device_put(v * 2, Space.Host))(x)
+jax.jit(lambda v: jax.device_put(v, Space.Device) * 2)(onhost(x))
+jax.jit(lambda v: lax.scan(lambda c, r: (c, jax.device_put(r, Space.Device) + 1), 0, v)[1])(onhost(sq))
+jax.jit(lambda v: (v, jax.device_put(v.T, Space.Host)))(place(x, 'x', 'y'))
+tiled(P('x', 'y'))
+tiled(P('y')).devices_indices_map((8, 4))
+tiled(P(None, ('y', 'x'))).shard_shape((4, 8))
+tiled(P('x')).is_equivalent_to(s('x'), 2), s('y').is_equivalent_to(tiled(P('x')), 2), tiled(P()).is_fully_replicated
+tiled(P('x')) == tiled(P('x')), tiled(P('x')) == tiled(P('y')), tiled(P('x')).with_memory_kind('pinned_host')
+jax.device_put(x, tiled(P('x', 'y')))
+jax.device_put(x, tiled(P('x', 'y'))) + 1
+[k.index for k in jax.device_put(x, tiled(P('y', 'x'))).addressable_shards]
+jax.jit(lambda v: v * 2, out_shardings=tiled(P('x')))(x)
+jax.jit(lambda v: v + 1).lower(jax.device_put(x, devs[3])).compile().output_shardings
+jax.jit(lambda v: v + 1).lower(jax.device_put(x, devs[3])).compile()(jax.device_put(x, devs[3]))
+jax.jit(lambda u, v: u + v).lower(jax.device_put(x, devs[3]), x).compile()(x, x)
+jax.jit(lambda u, v: u + v).lower(jax.device_put(x, devs[3]), x).compile().input_shardings
+jax.jit(lambda v: v + 1).lower(jax.ShapeDtypeStruct((8, 4), 'float32', sharding=one(devs[2]))).compile()(x)
+jax.jit(lambda v: v + 1, device=devs[2]).lower(x).compile()(x)
+calls(lambda f: jax.jit(sm(lambda v: (jax.debug.callback(f), v)[1], P('x'), P('x')))(x))
+calls(lambda f: jax.jit(sm(lambda v: (jax.debug.callback(lambda u: f(), v), v)[1], P('x'), P('x')))(x))
+calls(lambda f: jax.pmap(lambda v: (jax.debug.callback(f), v)[1])(sq))
 jax.grad(lambda x: (jnp.sin(place(x, 'x')) ** 2).sum())(x)
 jax.vmap(lambda v: v * 2)(place(x, 'x'))
 lax.scan(lambda c, v: (c + v, c), place(x, None, 'y')[0] * 0, place(x, None, 'y'))
@@ -352,6 +376,11 @@ sm(lambda v: lax.all_gather(v, 'x', to='elsewhere'), P('x'), P())(x)
 sm(lambda o, v: v, (None, P('x')), P('x'))(devs, x[:3])
 jax.vmap(sm(jnp.sin, P('x'), P('x')), spmd_axis_name='x')(x)
 jax.jit(lambda v: v, in_shardings=s('x')).lower(x).compile()(place(x, 'y'))
+tiled(P('x'), memory_kind='elsewhere')
+jax.device_put(jnp.ones(3), tiled(P('x', 'y')))
+jax.jit(lambda v: v + 1).lower(jax.device_put(x, devs[3])).compile()(jax.device_put(x, devs[2]))
+jax.jit(lambda u, v: u + v).lower(jax.device_put(x, devs[3]), jax.device_put(x, devs[2]))
+jax.jit(lambda u, v: u + v).lower(place(x, 'x'), jax.device_put(x, devs[2]))
 Mesh(np.array(devs), ('i', 'j'))
 Mesh(devs, ('i',), axis_types=('a',))
 Mesh(devs, 'i', axis_types=(AxisType.Explicit,) * 2)
@@ -503,6 +532,19 @@ def _namespace(library: str) -> dict:
     def batch(size, on, v):
         return v * 100 + size, True
 
+    gspmd = importlib.import_module(f"{library}._src.sharding_impls").GSPMDSharding
+
+    def tiled(spec, **options):
+        tiles = NamedSharding(m, spec)._to_xla_hlo_sharding(2)
+        return gspmd(tuple(m.devices.flat), tiles, **options)
+
+    def calls(f):
+        """How often a function is called by a program that it is given to."""
+        found = []
+        jax.block_until_ready(f(lambda: found.append(1)))
+        jax.effects_barrier()
+        return len(found)
+
     def single(parts):
         return jax.make_array_from_single_device_arrays((8,), NamedSharding(Mesh(devs, "i"), P("i")), parts)
 
@@ -537,6 +579,10 @@ def _namespace(library: str) -> dict:
         "looped": looped,
         "inspected": inspected,
         "single": single,
+        "tiled": tiled,
+        "calls": calls,
+        "Space": jax.memory.Space,
+        "one": sharding.SingleDeviceSharding,
         "batched": batched,
         "stepped": jax.jit(lambda v: v * 2 + jnp.arange(v.shape[-1])),
         "keys": lambda impl: jax.random.split(jax.random.key(1, impl=impl), 8),
