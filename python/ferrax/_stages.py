@@ -561,7 +561,7 @@ def _anywhere(mesh: Any) -> Any:
 def _has_devices(sharding: Any) -> bool:
     """Whether a sharding is one of devices: one over an abstract mesh is not."""
     try:
-        return sharding is not None and bool(sharding._device_assignment)
+        return sharding is not None and bool(getattr(sharding, "_device_assignment", None))
     except ValueError:
         return False
 
@@ -641,7 +641,10 @@ def trace_over(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: 
       args, kwargs: its arguments.
       asked: for each leaf of the arguments that are not static the sharding it will have, or None.
     """
-    program, in_tree, out_tree, donated = _ferrax.jit_trace(self, args, kwargs)
+    from ferrax._api import types_in_use
+
+    with types_in_use((args, kwargs)):
+        program, in_tree, out_tree, donated = _ferrax.jit_trace(self, args, kwargs)
     leaves = tree_util.tree_leaves((args, kwargs))
     # static arguments are no leaves of the program
     known = len(leaves) == in_tree.num_leaves

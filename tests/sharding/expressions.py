@@ -179,6 +179,19 @@ jax.jit(lambda v: v + 1, device=devs[2]).lower(x).compile()(x)
 calls(lambda f: jax.jit(sm(lambda v: (jax.debug.callback(f), v)[1], P('x'), P('x')))(x))
 calls(lambda f: jax.jit(sm(lambda v: (jax.debug.callback(lambda u: f(), v), v)[1], P('x'), P('x')))(x))
 calls(lambda f: jax.pmap(lambda v: (jax.debug.callback(f), v)[1])(sq))
+jax.eval_shape(lambda v: v * 2, struct(me, 'x')).sharding
+jax.eval_shape(lambda v, w: v @ w.T, struct(ae, 'x'), struct(ae, 'y')).sharding
+jax.jit(lambda v: jnp.sin(v).T).eval_shape(struct(ae, 'x')).sharding
+str(jax.make_jaxpr(lambda v: jnp.sin(v).T)(struct(me, 'x'))).split(' let')[0]
+jax.eval_shape(lambda v: jax.reshard(v, NamedSharding(ae, P('y'))), struct(ae, 'x')).sharding
+abstractly(lambda: jax.eval_shape(lambda v: jax.reshard(v, P('y')), struct(ae, 'x')).sharding)
+abstractly(lambda: jax.eval_shape(jax.grad(lambda v: (jax.reshard(v, P('y')) ** 2).sum()), struct(ae, 'x')).sharding)
+abstractly(lambda: jax.eval_shape(jax.vmap(lambda v: jax.reshard(v, P('y'))), struct(ae)).sharding)
+abstractly(lambda: jax.eval_shape(lambda: jnp.arange(8, out_sharding=P('x'))).sharding)
+abstractly(lambda: jax.eval_shape(lambda v: jnp.dot(v, v.T, out_sharding=P('x', 'y')), struct(ae)).sharding)
+abstractly(lambda: jax.eval_shape(jax.shard_map(lambda v: lax.psum(v, 'x'), out_specs=P()), struct(ae, 'x')))
+abstractly(lambda: jax.jit(lambda v: jax.reshard(v, P('y')) * 2)(typed(x, 'x')))
+jax.jit(lambda v: jax.reshard(v, NamedSharding(me, P('y'))) * 2).lower(struct(me, 'x')).compile()(typed(x, 'x'))
 jax.grad(lambda x: (jnp.sin(place(x, 'x')) ** 2).sum())(x)
 jax.vmap(lambda v: v * 2)(place(x, 'x'))
 lax.scan(lambda c, v: (c + v, c), place(x, None, 'y')[0] * 0, place(x, None, 'y'))
@@ -510,6 +523,13 @@ def _namespace(library: str) -> dict:
         with m:
             return f()
 
+    def abstractly(f):
+        with sharding.use_abstract_mesh(me.abstract_mesh):
+            return f()
+
+    def struct(mesh, *entries):
+        return jax.ShapeDtypeStruct((8, 4), "float32", sharding=NamedSharding(mesh, P(*entries)))
+
     def typed(value, *entries):
         """An array over the mesh with explicit axes."""
         return jax.device_put(value, NamedSharding(me, P(*entries)))
@@ -580,6 +600,9 @@ def _namespace(library: str) -> dict:
         "inspected": inspected,
         "single": single,
         "tiled": tiled,
+        "struct": struct,
+        "abstractly": abstractly,
+        "ae": me.abstract_mesh,
         "calls": calls,
         "Space": jax.memory.Space,
         "one": sharding.SingleDeviceSharding,

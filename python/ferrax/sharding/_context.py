@@ -5,8 +5,10 @@ Functions that take a `PartitionSpec` look here for the mesh. Read next: `_place
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 from ferrax import _ferrax
@@ -204,3 +206,18 @@ class use_abstract_mesh:
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
         _state.abstract = self.prev
         _changed()
+
+
+def explicit_mesh(shardings: Iterable[Any]) -> contextlib.AbstractContextManager[None]:
+    """Enters the mesh of the first sharding that has one with explicit axes, if no mesh is in use.
+
+    Args:
+      shardings: the shardings.
+
+    Returns:
+      A context manager.
+    """
+    meshes = [s.mesh for s in shardings if AxisType.Explicit in getattr(getattr(s, "mesh", None), "axis_types", ())]
+    if not meshes or context_mesh() is not None:
+        return contextlib.nullcontext()
+    return set_mesh(meshes[0]) if isinstance(meshes[0], Mesh) else use_abstract_mesh(meshes[0])

@@ -204,7 +204,7 @@ def _constrained(x: Any, sharding: Any) -> Any:
         if isinstance(sharding.mesh, AbstractMesh):
             if asked.note is not None:
                 return asked.note(x, sharding)
-            if not sharding.mesh.are_all_axes_auto:
+            if not sharding.mesh.are_all_axes_auto and _ferrax.is_eager():
                 return x
         manual = _manual(sharding.mesh)
         if manual:
