@@ -348,6 +348,16 @@ jax.grad(lambda v: sm(lambda v: jnp.sin(v), P('x', 'y'), P('y'), check_vma=False
 jax.jvp(lambda v: sm(lambda v: v * (1 + lax.axis_index('y')), P('y'), P(), check_vma=False)(v), (x,), (x,))
 jax.grad(lambda v: jax.vmap(sm(lambda v: jnp.sin(v), P('x'), P(), check_vma=False))(v).sum())(sq.reshape(2, 8, 4))
 jax.grad(lambda v: (jax.pmap(lambda v: v * v, out_axes=None)(v) * w[1, 1]).sum())(sq)
+sm(lambda v: lax.psum(v > 1, ('x', 'y')), P('x', 'y'), P())(x)
+jax.pmap(lambda v: lax.pmean(v > 3, 'p'), axis_name='p')(jnp.arange(8))
+sm(lambda v: lax.psum(v, 'x', axis_index_groups=[[2], [0, 1, 3]]), P('x'), P('x'), check_vma=False)(x)
+sm(lambda v: lax.pmin(v, 'x', axis_index_groups=[[2], [0, 1, 3]]), P('x'), P('x'), check_vma=False)(x)
+jax.grad(lambda v: (uneven(v) * v).sum())(x)
+held(doubled)
+held(lambda r: r[...].sum()[None], out_specs=P('x'))
+held(lambda r: (r.__setitem__(0, r[1] + lax.psum(r[0], 'y')), r[...])[1], out_specs=P('x'), check_vma=False)
+held(lambda r: r.addupdate(lax.psum(r[...], 'x')), init=sq, in_specs=P('x', 'y'))
+twice_held()
 jax.pmap(lambda v: v - lax.pmean(v, 'p'), axis_name='p')(jnp.arange(8.0))
 jax.pmap(lambda v: v, out_axes=None)(jnp.arange(8))
 jax.pmap(lambda v: lax.psum(v, 'p'), axis_name='p', out_axes=None)(jnp.arange(8))
@@ -394,6 +404,9 @@ jax.device_put(jnp.ones(3), tiled(P('x', 'y')))
 jax.jit(lambda v: v + 1).lower(jax.device_put(x, devs[3])).compile()(jax.device_put(x, devs[2]))
 jax.jit(lambda u, v: u + v).lower(jax.device_put(x, devs[3]), jax.device_put(x, devs[2]))
 jax.jit(lambda u, v: u + v).lower(place(x, 'x'), jax.device_put(x, devs[2]))
+held(lambda r: r, out_specs=P('x'))
+jax.vmap(lambda v: lax.psum_scatter(v > 3, 'i'), axis_name='i')(sq)
+jax.pmap(lambda v: v, in_axes='foo')(jnp.arange(8))
 Mesh(np.array(devs), ('i', 'j'))
 Mesh(devs, ('i',), axis_types=('a',))
 Mesh(devs, 'i', axis_types=(AxisType.Explicit,) * 2)
@@ -565,6 +578,25 @@ def _namespace(library: str) -> dict:
         jax.effects_barrier()
         return len(found)
 
+    def held(f, in_specs=P("x"), out_specs=None, init=jnp.arange(8.0), **options):
+        """What a mapped function makes of a reference, and its result."""
+        ref = jax.new_ref(place(init, *in_specs))
+        out = jax.jit(sm(f, in_specs, out_specs, **options))(ref)
+        return ref[...], out
+
+    def doubled(ref):
+        ref[...] = 2 * ref[...]
+
+    def twice_held():
+        def f(v):
+            ref = jax.new_ref(v)
+            mapped = sm(doubled, P("x"), None)
+            mapped(ref)
+            mapped(ref)
+            return ref[...]
+
+        return jax.jit(f)(place(jnp.arange(8.0), "x"))
+
     def single(parts):
         return jax.make_array_from_single_device_arrays((8,), NamedSharding(Mesh(devs, "i"), P("i")), parts)
 
@@ -600,6 +632,10 @@ def _namespace(library: str) -> dict:
         "inspected": inspected,
         "single": single,
         "tiled": tiled,
+        "held": held,
+        "doubled": doubled,
+        "twice_held": twice_held,
+        "uneven": sm(lambda v: lax.psum(v, "x", axis_index_groups=[[2], [0, 1, 3]]), P("x"), P("x"), check_vma=False),
         "struct": struct,
         "abstractly": abstractly,
         "ae": me.abstract_mesh,

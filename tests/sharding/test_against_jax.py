@@ -21,6 +21,10 @@ OWN = {
     # devices of ferrax can be pickled
     "pickle.loads(pickle.dumps(m)) is m": "True",
     "pickle.loads(pickle.dumps(s('x'))) == s('x')": "True",
+    "jax.vmap(lambda v: lax.psum_scatter(v > 3, 'i'), axis_name='i')(sq)": (
+        "TypeError",
+        "psum_scatter does not accept dtype bool.",
+    ),
     "jax.pmap(lambda v: v)(jnp.arange(9))": (
         "IndivisibleError",
         "compiling computation that requires 9 logical devices",

@@ -106,8 +106,7 @@ def _check_axes(what: str, axes: Any) -> None:
     for axis in tree_util.tree_leaves(axes):
         if not isinstance(axis, (int, np.integer)) or isinstance(axis, bool):
             raise TypeError(
-                f"pmap {what} must be an int, None, or a pytree prefix of such, got a leaf of type "
-                f"{type(axis).__name__}"
+                f"pmap {what} must be an int, None, or (nested) container with those types as leaves, but got {axes}."
             )
 
 
