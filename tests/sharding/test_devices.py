@@ -145,6 +145,18 @@ CASES = {
         got = jax.shard_map(steps, mesh=m, in_specs=(P(), P(("x", "y"))), out_specs=P())(0.5, v)
         np.testing.assert_allclose(got, steps(0.5, v), rtol=1e-4)
     """,
+    "rules of programs are asked once for arguments that follow": """
+        from ferrax.sharding import _propagation
+        asked, places = [], _propagation.places
+        _propagation.places = lambda *args: (asked.append(args), places(*args))[1]
+        f = jax.pmap(lambda v: v * 2)
+        v = jnp.ones((8, 2))
+        for _ in range(4):
+            assert f(v).sharding.num_devices == 8
+        assert len(asked) == 1, asked
+        assert jax.jit(lambda v: lax.with_sharding_constraint(v, s("x")))(v).sharding == s("x")
+        assert len(asked) == 2, asked
+    """,
     "a jitted function is traced for what varies": """
         loss = jax.jit(lambda w, v: (w * v).sum() + (jnp.arange(4.0) * v).sum())
         seen = []
