@@ -528,7 +528,8 @@ def make_jaxpr(
         target = call if places else fun
         clock = _ferrax.trace_clock()
         try:
-            program = _ferrax.trace_to_jaxpr(target, dynamic, kwargs, "make_jaxpr")
+            with types_in_use((dynamic, kwargs)):
+                program = _ferrax.trace_to_jaxpr(target, dynamic, kwargs, "make_jaxpr")
         except _ferrax.ReferenceUsed:
             program = None
         if program is None or _ferrax.references_since(clock):
@@ -546,6 +547,23 @@ def make_jaxpr(
     return made
 
 
+def types_in_use(args: Any) -> Any:
+    """Enters the mesh whose explicit axes divide arguments that are types, if no other mesh is in use.
+
+    Args:
+      args: pytree of arguments.
+
+    Returns:
+      A context manager.
+    """
+    structs = [x for x in tree_util.tree_leaves(args) if type(x) is ShapeDtypeStruct and x.sharding is not None]
+    if not structs or not _ferrax.is_eager():
+        return contextlib.nullcontext()
+    from ferrax.sharding._context import explicit_mesh
+
+    return explicit_mesh(x.sharding for x in structs)
+
+
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Shapes and dtypes of a function's result, without computing it.
 
@@ -561,14 +579,15 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     >>> jax.eval_shape(lambda x: x @ x.T, jax.ShapeDtypeStruct((2, 3), jnp.float32))
     ShapeDtypeStruct(shape=(2, 2), dtype=float32)
     """
-    try:
-        program = _ferrax.trace_to_jaxpr(_of_values(fun), args, kwargs, "eval_shape", fun)
-    except _ferrax.ReferenceUsed:
-        from ferrax._refs_calls import of_places
+    with types_in_use((args, kwargs)):
+        try:
+            program = _ferrax.trace_to_jaxpr(_of_values(fun), args, kwargs, "eval_shape", fun)
+        except _ferrax.ReferenceUsed:
+            from ferrax._refs_calls import of_places
 
-        fun, args, kwargs = of_places(fun, args, kwargs)
-        program = _ferrax.trace_to_jaxpr(_of_values(fun), args, kwargs, "eval_shape", fun)
-    return program.out_tree.unflatten([struct_of(a) for a in program.out_avals])
+            fun, args, kwargs = of_places(fun, args, kwargs)
+            program = _ferrax.trace_to_jaxpr(_of_values(fun), args, kwargs, "eval_shape", fun)
+        return program.out_tree.unflatten([struct_of(a) for a in program.out_avals])
 
 
 def _of_values(fun: Callable[..., Any]) -> Callable[..., Any]:

@@ -18,6 +18,8 @@ __all__ = ["io_callback", "pure_callback"]
 
 
 def _bind(kind: str, callback: Callable[..., Any], result: Any, method: str | None, args: Any, kwargs: Any) -> Any:
+    from ferrax.lax.parallel import axis_index
+
     leaves, tree = tree_util.tree_flatten((args, kwargs))
     structs, out_tree = tree_util.tree_flatten(result)
     announced = [_ferrax.typeof(struct).dtype for struct in structs]
@@ -28,9 +30,13 @@ def _bind(kind: str, callback: Callable[..., Any], result: Any, method: str | No
                 f"is announced to return {struct.dtype}: announce {dtype}"
             )
 
+    count = len(leaves)
+    if kind != "pure" and not structs:
+        leaves += [axis_index(name) for name in names_in_force()]  # each device calls it
+
     def call(*values: Any) -> list[Any]:
         with _ferrax.EagerScope():
-            positional, named = tree.unflatten(values)
+            positional, named = tree.unflatten(values[:count])
             out = callback(*positional, **named)
         outs, got = tree_util.tree_flatten(out)
         if kind in ("debug", "ordered_debug"):
@@ -43,8 +49,6 @@ def _bind(kind: str, callback: Callable[..., Any], result: Any, method: str | No
         return [_checked(callback, i, o, d) for i, (o, d) in enumerate(zip(outs, announced, strict=True))]
 
     call.__name__ = _name(callback)
-    if kind == "pure" and method is None and names_in_force():
-        method = "sequential"  # each device calls it, with its parts
     return out_tree.unflatten(_ferrax.bind_callback(call, structs, kind, method, leaves))
 
 

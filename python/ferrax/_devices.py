@@ -408,11 +408,8 @@ def _with_sharding(x: Any, sharding: Any, donate: Any, alias: bool) -> Any:
     from ferrax.sharding import _placement
 
     if _is_space(sharding):
-        have = getattr(x, "sharding", None) if not _ferrax.is_tracer(x) else None
-        have = _ferrax.SingleDeviceSharding(devices()[0]) if have is None else have
-        sharding = have.with_memory_kind({"Host": "pinned_host"}.get(sharding.name, "device"))
-        if _ferrax.is_tracer(x):
-            return x
+        kind = {"Host": "pinned_host"}.get(sharding.name, "device")
+        return _given_up(x, _placement.put_in_memory(x, kind), donate)
     sharding = _placement.with_mesh(sharding, "device_put")
     return _given_up(x, _placement.put(x, sharding, alias), donate)
 

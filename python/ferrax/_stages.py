@@ -197,6 +197,7 @@ class Traced(_Stage):
 
     def lower(self, *, lowering_platforms: Any = None, _private_parameters: Any = None) -> Lowered:
         """The function lowered for this machine."""
+        _check_devices(self._function)
         return Lowered(self._function, self._args_info, self._out_tree)
 
 
@@ -431,13 +432,15 @@ class Compiled(_Stage):
 
     def _placed(self, leaves: list[Any]) -> list[Any]:
         """The arguments over the devices that the program was lowered for; those that are committed must be there."""
-        asked = [getattr(getattr(s, "mesh", None), "devices", None) is not None for s in self._shardings]
-        if not any(asked):
+        if not any(map(_has_devices, self._shardings)):
             return leaves
+        places = self._places()
+        single = any(isinstance(s, _ferrax.SingleDeviceSharding) for s in self._shardings)
+        asked = [_has_devices(places[i] if single else s) for i, s in enumerate(self._shardings)]
         moved, wrong = [], []
-        for i, (leaf, sharding, moves) in enumerate(zip(leaves, self._shardings, asked, strict=True)):
+        for i, (leaf, sharding, moves) in enumerate(zip(leaves, places, asked, strict=True)):
             have = getattr(leaf, "sharding", None) if getattr(leaf, "committed", False) else None
-            if moves and have is not None and not have.is_equivalent_to(sharding, leaf.ndim):
+            if moves and have is not None and not _same_place(have, sharding, leaf.ndim):
                 shape = _type_text(leaf.shape, leaf.dtype)
                 asked_text = f"  Passed sharding: {have}\n  Required sharding: {sharding}"
                 wrong.append(f"{self._argument(i)} with shape {shape}:\n{asked_text}")
@@ -449,6 +452,12 @@ class Compiled(_Stage):
                 f"it. Here are the {len(wrong)} mismatches:\n{lines}"
             )
         return moved
+
+    def _places(self) -> list[Any]:
+        """Where each argument has to be."""
+        mesh = next((s.mesh for s in self._shardings if hasattr(s, "mesh")), None)
+        single = next((s for s in self._shardings if isinstance(s, _ferrax.SingleDeviceSharding)), None)
+        return [(single or _anywhere(mesh)) if s is None else s for s in self._shardings]
 
     def _argument(self, i: int) -> str:
         names = self._program.argument_names()
@@ -505,8 +514,7 @@ class Compiled(_Stage):
     @property
     def input_shardings(self) -> Any:
         """Where the arguments are that the program was lowered for, as a tree."""
-        mesh = next((s.mesh for s in self._shardings if hasattr(s, "mesh")), None)
-        return self._in_tree.unflatten([_anywhere(mesh) if s is None else s for s in self._shardings])
+        return self._in_tree.unflatten(self._places())
 
     @property
     def output_shardings(self) -> Any:
@@ -564,6 +572,34 @@ def _anywhere(mesh: Any) -> Any:
     return NamedSharding(mesh, PartitionSpec())
 
 
+def _has_devices(sharding: Any) -> bool:
+    """Whether a sharding is one of devices: one over an abstract mesh is not."""
+    try:
+        return sharding is not None and bool(getattr(sharding, "_device_assignment", None))
+    except ValueError:
+        return False
+
+
+def _check_devices(function: _Function) -> None:
+    """Raises where arguments are committed to different devices."""
+    found: dict[tuple[int, ...], str] = {}
+    names = function.program.argument_names()
+    for i, (sharding, aval) in enumerate(zip(function.shardings, function.program.in_avals, strict=True)):
+        if not _has_devices(sharding):
+            continue
+        devices = list(sharding._device_assignment)
+        ids = tuple(d.id for d in devices)
+        argument = names[i] if i < len(names) else f"number {i}"
+        found.setdefault(
+            ids,
+            f"argument {argument} of {function.name} with shape {aval.str_short()} and with device ids {list(ids)} on "
+            f"platform {devices[0].platform.upper()}",
+        )
+    if len(found) > 1:
+        first, second, *_ = found.values()
+        raise ValueError(f"Received incompatible devices for jitted computation. Got {first} and {second}")
+
+
 def _device_put(x: Any, sharding: Any) -> Any:
     from ferrax._devices import device_put
 
@@ -575,6 +611,15 @@ def _formats(tree: Any, avals: Any, shardings: Any) -> Any:
 
     places = tree.flatten_up_to(shardings)
     return tree.unflatten([row_by_row(a.shape, s) for a, s in zip(avals, places, strict=True)])
+
+
+def _same_place(have: Any, want: Any, rank: int) -> bool:
+    """Whether two shardings put the parts of arrays of a rank on the same devices."""
+    if isinstance(have, _ferrax.SingleDeviceSharding):
+        have, want = want, have
+    if isinstance(have, _ferrax.SingleDeviceSharding):
+        return bool(have == want)
+    return bool(have.is_equivalent_to(want, rank))
 
 
 def _type_text(shape: Any, dtype: Any) -> str:
@@ -610,7 +655,10 @@ def trace_over(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: 
       args, kwargs: its arguments.
       asked: for each leaf of the arguments that are not static the sharding it will have, or None.
     """
-    program, in_tree, out_tree, donated = _ferrax.jit_trace(self, args, kwargs)
+    from ferrax._api import types_in_use
+
+    with types_in_use((args, kwargs)):
+        program, in_tree, out_tree, donated = _ferrax.jit_trace(self, args, kwargs)
     leaves = tree_util.tree_leaves((args, kwargs))
     # static arguments are no leaves of the program
     known = len(leaves) == in_tree.num_leaves

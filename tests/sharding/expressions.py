@@ -155,6 +155,43 @@ jax.device_put((x, None, [None, x]), (s('x'), None, s('y')))
 jax.shard_map(lambda t: {'a': None, 'b': t[1] * 2}, mesh=m, in_specs=(P('x'),), out_specs=P('x'))((None, x))
 under(me, lambda: jax.reshard((x, None, [None, x]), (P('x'), None, P('y'))))
 jax.jit(lambda x: x, donate_argnums=0)(place(x + 0, 'x'))
+jax.device_put(place(x, 'x'), Space.Host)
+jax.jit(lambda v: jax.device_put(v, Space.Host))(place(x, 'x'))
+jax.jit(lambda v: jax.device_put(v * 2, Space.Host))(x)
+jax.jit(lambda v: jax.device_put(v, Space.Device) * 2)(onhost(x))
+jax.jit(lambda v: lax.scan(lambda c, r: (c, jax.device_put(r, Space.Device) + 1), 0, v)[1])(onhost(sq))
+jax.jit(lambda v: (v, jax.device_put(v.T, Space.Host)))(place(x, 'x', 'y'))
+tiled(P('x', 'y'))
+tiled(P('y')).devices_indices_map((8, 4))
+tiled(P(None, ('y', 'x'))).shard_shape((4, 8))
+tiled(P('x')).is_equivalent_to(s('x'), 2), s('y').is_equivalent_to(tiled(P('x')), 2), tiled(P()).is_fully_replicated
+tiled(P('x')) == tiled(P('x')), tiled(P('x')) == tiled(P('y')), tiled(P('x')).with_memory_kind('pinned_host')
+jax.device_put(x, tiled(P('x', 'y')))
+jax.device_put(x, tiled(P('x', 'y'))) + 1
+[k.index for k in jax.device_put(x, tiled(P('y', 'x'))).addressable_shards]
+jax.jit(lambda v: v * 2, out_shardings=tiled(P('x')))(x)
+jax.jit(lambda v: v + 1).lower(jax.device_put(x, devs[3])).compile().output_shardings
+jax.jit(lambda v: v + 1).lower(jax.device_put(x, devs[3])).compile()(jax.device_put(x, devs[3]))
+jax.jit(lambda u, v: u + v).lower(jax.device_put(x, devs[3]), x).compile()(x, x)
+jax.jit(lambda u, v: u + v).lower(jax.device_put(x, devs[3]), x).compile().input_shardings
+jax.jit(lambda v: v + 1).lower(jax.ShapeDtypeStruct((8, 4), 'float32', sharding=one(devs[2]))).compile()(x)
+jax.jit(lambda v: v + 1, device=devs[2]).lower(x).compile()(x)
+calls(lambda f: jax.jit(sm(lambda v: (jax.debug.callback(f), v)[1], P('x'), P('x')))(x))
+calls(lambda f: jax.jit(sm(lambda v: (jax.debug.callback(lambda u: f(), v), v)[1], P('x'), P('x')))(x))
+calls(lambda f: jax.pmap(lambda v: (jax.debug.callback(f), v)[1])(sq))
+jax.eval_shape(lambda v: v * 2, struct(me, 'x')).sharding
+jax.eval_shape(lambda v, w: v @ w.T, struct(ae, 'x'), struct(ae, 'y')).sharding
+jax.jit(lambda v: jnp.sin(v).T).eval_shape(struct(ae, 'x')).sharding
+str(jax.make_jaxpr(lambda v: jnp.sin(v).T)(struct(me, 'x'))).split(' let')[0]
+jax.eval_shape(lambda v: jax.reshard(v, NamedSharding(ae, P('y'))), struct(ae, 'x')).sharding
+abstractly(lambda: jax.eval_shape(lambda v: jax.reshard(v, P('y')), struct(ae, 'x')).sharding)
+abstractly(lambda: jax.eval_shape(jax.grad(lambda v: (jax.reshard(v, P('y')) ** 2).sum()), struct(ae, 'x')).sharding)
+abstractly(lambda: jax.eval_shape(jax.vmap(lambda v: jax.reshard(v, P('y'))), struct(ae)).sharding)
+abstractly(lambda: jax.eval_shape(lambda: jnp.arange(8, out_sharding=P('x'))).sharding)
+abstractly(lambda: jax.eval_shape(lambda v: jnp.dot(v, v.T, out_sharding=P('x', 'y')), struct(ae)).sharding)
+abstractly(lambda: jax.eval_shape(jax.shard_map(lambda v: lax.psum(v, 'x'), out_specs=P()), struct(ae, 'x')))
+abstractly(lambda: jax.jit(lambda v: jax.reshard(v, P('y')) * 2)(typed(x, 'x')))
+jax.jit(lambda v: jax.reshard(v, NamedSharding(me, P('y'))) * 2).lower(struct(me, 'x')).compile()(typed(x, 'x'))
 jax.grad(lambda x: (jnp.sin(place(x, 'x')) ** 2).sum())(x)
 jax.vmap(lambda v: v * 2)(place(x, 'x'))
 lax.scan(lambda c, v: (c + v, c), place(x, None, 'y')[0] * 0, place(x, None, 'y'))
@@ -288,6 +325,39 @@ sm(lambda w, v: jax.grad(lambda w: (lax.all_gather(v, 'x', tiled=True) @ w).sum(
 jax.grad(lambda w: sm(lambda w, v: lax.psum(loss(w, v), 'x'), (P(), P('x')), P())(w, x))(w)
 jax.grad(lambda w: sm(lambda w, v: lax.psum(loss(w, v), 'x'), (P(), P('x')), P(), check_vma=False)(w, x))(w)
 jax.grad(lambda v: (sm(lambda v: lax.ppermute(v, 'x', [(0, 1), (1, 2)]), P('x'), P('x'))(v) * v).sum())(x)
+sm(lambda k: drawn(k[0]), P(('x', 'y')), P(('x', 'y')))(keys('rbg'))
+sm(lambda k: drawn(k[0]), P(('x', 'y')), P(('x', 'y')), check_vma=False)(keys('rbg'))
+sm(lambda k: drawn(jax.random.split(k[0], 3)[1]), P('x'), P('x'), check_vma=False)(keys('unsafe_rbg'))
+sm(lambda k: drawn(jax.random.fold_in(k[0], lax.axis_index('y'))), P('x'), P(('x', 'y')))(keys('unsafe_rbg'))
+sm(lambda k: jax.vmap(drawn)(k), P('x'), P('x'))(keys('rbg'))
+jax.vmap(sm(lambda k: drawn(k[0]), P(('x', 'y')), P(('x', 'y'))))(jax.random.split(keys('rbg')[2], (2, 8)))
+jax.pmap(drawn)(keys('rbg'))
+sm(lambda v: lax.rng_bit_generator(v[0], (2,)), P('x'), P('x'), check_vma=False)(sq[:4, :4].astype('uint32'))
+sm(lambda v: lax.ppermute(v, ('y', 'x'), [(k, (k + 3) % 8) for k in range(7)]), P(('x', 'y')), P(('x', 'y')))(x)
+sm(lambda v: lax.pshuffle(v, ('y', 'x'), [3, 1, 4, 0, 5, 2, 7, 6]), P(('x', 'y')), P(('x', 'y')))(x)
+sm(batched, P('x'), P('x'))(x)
+jax.vmap(sm(batched, P('x'), P('x')))(x.reshape(2, 4, 4))
+jax.vmap(sm(lambda v: batched(v) * lax.axis_index('y'), P('x'), P(('x', 'y')), check_vma=False), in_axes=1)(x)
+sm(jax.vmap(batched), P('x'), P('x'), check_vma=False)(x)
+sm(lambda v: jax.pure_callback(lambda u: u + u.ndim, v, v, vmap_method='expand_dims'), P('x'), P('x'))(x)
+sm(lambda v: jax.pure_callback(lambda u: u + u.ndim, v, v), P('x'), P('x'), check_vma=False)(x)
+jax.vmap(sm(lambda v: jax.pure_callback(np.sin, v, v, vmap_method='broadcast_all'), P('x'), P('x')))(x[None])
+sm(lambda v: stepped(v) + lax.psum(stepped(lax.psum(v, 'y')), ('x', 'y')), P('x', 'y'), P('x'), check_vma=False)(sq)
+jax.grad(lambda v: (sm(lambda v: v * (1 + lax.axis_index('x')), P('x'), P(), check_vma=False)(v) * x[0]).sum())(x)
+jax.grad(lambda v: sm(lambda v: jnp.sin(v), P('x', 'y'), P('y'), check_vma=False)(v).sum())(sq)
+jax.jvp(lambda v: sm(lambda v: v * (1 + lax.axis_index('y')), P('y'), P(), check_vma=False)(v), (x,), (x,))
+jax.grad(lambda v: jax.vmap(sm(lambda v: jnp.sin(v), P('x'), P(), check_vma=False))(v).sum())(sq.reshape(2, 8, 4))
+jax.grad(lambda v: (jax.pmap(lambda v: v * v, out_axes=None)(v) * w[1, 1]).sum())(sq)
+sm(lambda v: lax.psum(v > 1, ('x', 'y')), P('x', 'y'), P())(x)
+jax.pmap(lambda v: lax.pmean(v > 3, 'p'), axis_name='p')(jnp.arange(8))
+sm(lambda v: lax.psum(v, 'x', axis_index_groups=[[2], [0, 1, 3]]), P('x'), P('x'), check_vma=False)(x)
+sm(lambda v: lax.pmin(v, 'x', axis_index_groups=[[2], [0, 1, 3]]), P('x'), P('x'), check_vma=False)(x)
+jax.grad(lambda v: (uneven(v) * v).sum())(x)
+held(doubled)
+held(lambda r: r[...].sum()[None], out_specs=P('x'))
+held(lambda r: (r.__setitem__(0, r[1] + lax.psum(r[0], 'y')), r[...])[1], out_specs=P('x'), check_vma=False)
+held(lambda r: r.addupdate(lax.psum(r[...], 'x')), init=sq, in_specs=P('x', 'y'))
+twice_held()
 jax.pmap(lambda v: v - lax.pmean(v, 'p'), axis_name='p')(jnp.arange(8.0))
 jax.pmap(lambda v: v, out_axes=None)(jnp.arange(8))
 jax.pmap(lambda v: lax.psum(v, 'p'), axis_name='p', out_axes=None)(jnp.arange(8))
@@ -329,6 +399,14 @@ sm(lambda v: lax.all_gather(v, 'x', to='elsewhere'), P('x'), P())(x)
 sm(lambda o, v: v, (None, P('x')), P('x'))(devs, x[:3])
 jax.vmap(sm(jnp.sin, P('x'), P('x')), spmd_axis_name='x')(x)
 jax.jit(lambda v: v, in_shardings=s('x')).lower(x).compile()(place(x, 'y'))
+tiled(P('x'), memory_kind='elsewhere')
+jax.device_put(jnp.ones(3), tiled(P('x', 'y')))
+jax.jit(lambda v: v + 1).lower(jax.device_put(x, devs[3])).compile()(jax.device_put(x, devs[2]))
+jax.jit(lambda u, v: u + v).lower(jax.device_put(x, devs[3]), jax.device_put(x, devs[2]))
+jax.jit(lambda u, v: u + v).lower(place(x, 'x'), jax.device_put(x, devs[2]))
+held(lambda r: r, out_specs=P('x'))
+jax.vmap(lambda v: lax.psum_scatter(v > 3, 'i'), axis_name='i')(sq)
+jax.pmap(lambda v: v, in_axes='foo')(jnp.arange(8))
 Mesh(np.array(devs), ('i', 'j'))
 Mesh(devs, ('i',), axis_types=('a',))
 Mesh(devs, 'i', axis_types=(AxisType.Explicit,) * 2)
@@ -458,6 +536,13 @@ def _namespace(library: str) -> dict:
         with m:
             return f()
 
+    def abstractly(f):
+        with sharding.use_abstract_mesh(me.abstract_mesh):
+            return f()
+
+    def struct(mesh, *entries):
+        return jax.ShapeDtypeStruct((8, 4), "float32", sharding=NamedSharding(mesh, P(*entries)))
+
     def typed(value, *entries):
         """An array over the mesh with explicit axes."""
         return jax.device_put(value, NamedSharding(me, P(*entries)))
@@ -471,6 +556,46 @@ def _namespace(library: str) -> dict:
 
         wrapped.def_partition(partition, sharding_rule=rule, **options)
         return wrapped
+
+    @jax.custom_batching.custom_vmap
+    def batched(v):
+        return v + 1
+
+    @batched.def_vmap
+    def batch(size, on, v):
+        return v * 100 + size, True
+
+    gspmd = importlib.import_module(f"{library}._src.sharding_impls").GSPMDSharding
+
+    def tiled(spec, **options):
+        tiles = NamedSharding(m, spec)._to_xla_hlo_sharding(2)
+        return gspmd(tuple(m.devices.flat), tiles, **options)
+
+    def calls(f):
+        """How often a function is called by a program that it is given to."""
+        found = []
+        jax.block_until_ready(f(lambda: found.append(1)))
+        jax.effects_barrier()
+        return len(found)
+
+    def held(f, in_specs=P("x"), out_specs=None, init=jnp.arange(8.0), **options):
+        """What a mapped function makes of a reference, and its result."""
+        ref = jax.new_ref(place(init, *in_specs))
+        out = jax.jit(sm(f, in_specs, out_specs, **options))(ref)
+        return ref[...], out
+
+    def doubled(ref):
+        ref[...] = 2 * ref[...]
+
+    def twice_held():
+        def f(v):
+            ref = jax.new_ref(v)
+            mapped = sm(doubled, P("x"), None)
+            mapped(ref)
+            mapped(ref)
+            return ref[...]
+
+        return jax.jit(f)(place(jnp.arange(8.0), "x"))
 
     def single(parts):
         return jax.make_array_from_single_device_arrays((8,), NamedSharding(Mesh(devs, "i"), P("i")), parts)
@@ -506,6 +631,21 @@ def _namespace(library: str) -> dict:
         "looped": looped,
         "inspected": inspected,
         "single": single,
+        "tiled": tiled,
+        "held": held,
+        "doubled": doubled,
+        "twice_held": twice_held,
+        "uneven": sm(lambda v: lax.psum(v, "x", axis_index_groups=[[2], [0, 1, 3]]), P("x"), P("x"), check_vma=False),
+        "struct": struct,
+        "abstractly": abstractly,
+        "ae": me.abstract_mesh,
+        "calls": calls,
+        "Space": jax.memory.Space,
+        "one": sharding.SingleDeviceSharding,
+        "batched": batched,
+        "stepped": jax.jit(lambda v: v * 2 + jnp.arange(v.shape[-1])),
+        "keys": lambda impl: jax.random.split(jax.random.key(1, impl=impl), 8),
+        "drawn": lambda key: jax.random.bits(key, (2,)),
         "texts": texts,
         "typed": typed,
         "s": lambda *entries, **options: NamedSharding(m, P(*entries), **options),

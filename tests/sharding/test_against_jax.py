@@ -21,6 +21,10 @@ OWN = {
     # devices of ferrax can be pickled
     "pickle.loads(pickle.dumps(m)) is m": "True",
     "pickle.loads(pickle.dumps(s('x'))) == s('x')": "True",
+    "jax.vmap(lambda v: lax.psum_scatter(v > 3, 'i'), axis_name='i')(sq)": (
+        "TypeError",
+        "psum_scatter does not accept dtype bool.",
+    ),
     "jax.pmap(lambda v: v)(jnp.arange(9))": (
         "IndivisibleError",
         "compiling computation that requires 9 logical devices",
@@ -30,6 +34,7 @@ OWN = {
 #: Where the sharding of the result is another one than XLA chooses; the value is the same.
 OTHER_SHARDING = {
     "jax.grad(lambda x: (jnp.sin(place(x, 'x')) ** 2).sum())(x)",
+    "jax.grad(lambda v: (jax.pmap(lambda v: v * v, out_axes=None)(v) * w[1, 1]).sum())(sq)",
     "jax.grad(lambda w: jax.pmap(lambda v: lax.psum((w * v).sum(), 'p'), axis_name='p')(jnp.arange(8.0)).sum())(2.0)",
 }
 

@@ -181,6 +181,34 @@ CASES = {
         got = jax.shard_map(steps, mesh=m, in_specs=(P(), P(("x", "y"))), out_specs=P())(0.5, v)
         np.testing.assert_allclose(got, steps(0.5, v), rtol=1e-4)
     """,
+    "rules of programs are asked once for arguments that follow": """
+        from ferrax.sharding import _propagation
+        asked, places = [], _propagation.places
+        _propagation.places = lambda *args: (asked.append(args), places(*args))[1]
+        f = jax.pmap(lambda v: v * 2)
+        v = jnp.ones((8, 2))
+        for _ in range(4):
+            assert f(v).sharding.num_devices == 8
+        assert len(asked) == 1, asked
+        assert jax.jit(lambda v: lax.with_sharding_constraint(v, s("x")))(v).sharding == s("x")
+        assert len(asked) == 2, asked
+    """,
+    "a jitted function is traced for what varies": """
+        loss = jax.jit(lambda w, v: (w * v).sum() + (jnp.arange(4.0) * v).sum())
+        seen = []
+        def f(w, v):
+            for over in ((), ("x",), ("x", "y"), ("x",), ()):
+                u = lax.pcast(v, over, to="varying") if over else v
+                seen.append(jax.typeof(loss(u, u)).vma == set(over))
+                seen.append(float(np.prod([m.shape[n] for n in over])))
+                seen.append(jax.grad(loss)(w, u))
+            return seen[2::3]
+        v = jnp.arange(4.0)
+        got = jax.shard_map(f, mesh=m, in_specs=P(), out_specs=P())(v, v)
+        assert all(seen[::3]), seen
+        for k, g in zip(seen[1::3], got):
+            assert np.array_equal(g, k * v), (k, g)
+    """,
     "custom rules whose cotangents vary": """
         @jax.custom_vjp
         def f(w, v):

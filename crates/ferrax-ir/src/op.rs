@@ -73,12 +73,14 @@ pub struct BatchAxis {
     pub manual: u32,
     /// The number of what divides the axis over devices, as an axis of types ([`spread`](crate::spread)); zero for nothing.
     pub spread: u32,
+    /// Whether the rows are on devices of their own (`shard_map`, `pmap`): batching rules of users are not asked.
+    pub devices: bool,
 }
 
 impl BatchAxis {
     /// An axis of this many rows that `vmap` adds.
     pub fn new(size: usize, name: Option<Arc<str>>) -> Self {
-        BatchAxis { size, name, manual: 0, spread: 0 }
+        BatchAxis { size, name, manual: 0, spread: 0, devices: false }
     }
 }
 

@@ -190,11 +190,11 @@ fn callback_batch(
     args: &[Value],
     dims: &[Option<usize>],
 ) -> Result<(Values, BatchDims)> {
-    // a manual axis is one of devices, which call in their order
-    if p.ordered && axis.manual == 0 && op.is(&IO_CALLBACK) {
+    // Devices call in their order.
+    if p.ordered && !axis.devices && op.is(&IO_CALLBACK) {
         bail!(Value, "Cannot `vmap` ordered IO callback.");
     }
-    if p.vmap_method == VmapMethod::Unsupported {
+    if p.vmap_method == VmapMethod::Unsupported && !axis.devices {
         bail!(
             NotImplemented,
             "pure_callback only supports vmap when its vmap_method is given: pass vmap_method='sequential', \
@@ -217,6 +217,8 @@ pub(crate) fn vectorized(
     whole: impl FnOnce(&[bool]) -> OpRef,
 ) -> Result<(Values, BatchDims)> {
     let outs = match method {
+        // each device makes its own call
+        _ if axis.devices => sequential(op, axis, args, dims, 1)?,
         VmapMethod::Unsupported => bail!(Internal, "a call of host code without a vmap_method was vectorized"),
         VmapMethod::Sequential => sequential(op, axis, args, dims, 1)?,
         VmapMethod::SequentialUnrolled => sequential(op, axis, args, dims, axis.size.max(1))?,

@@ -121,7 +121,7 @@ fn ffi_call_batch(
     args: &[Value],
     dims: &[Option<usize>],
 ) -> Result<(Values, BatchDims)> {
-    if p.vmap_method == VmapMethod::Unsupported {
+    if p.vmap_method == VmapMethod::Unsupported && !axis.devices {
         bail!(
             NotImplemented,
             "vmap is only supported for the ffi_call primitive when vmap_method is one of 'sequential', \

@@ -163,7 +163,7 @@ fn map_flat<'py>(
     manual: bool,
 ) -> PyResult<Vec<(Py<PyAny>, Option<usize>)>> {
     let bit = if manual { ferrax_ir::manual::bit(name).py()? } else { 0 };
-    let axis = VmapAxis { manual: bit, ..VmapAxis::new(size, Some(name.into())) };
+    let axis = VmapAxis { manual: bit, devices: true, ..VmapAxis::new(size, Some(name.into())) };
     let values: Vec<Value> = args.into_iter().map(|v| v.0).collect();
     let debug = ferrax_ir::DebugInfo::named("shard_map");
     let call = |mapped: &[Value]| {

@@ -30,9 +30,9 @@ pub fn set_rules(f: Rules) {
 /// Where each result of a program goes.
 pub type Places = SmallVec<[Placement; 2]>;
 
-/// Where the results of a program went for operands with these shardings.
+/// Where the results of a program went for operands with these shardings, where it ran on these devices.
 #[derive(Default)]
-pub struct Known(List<(SmallVec<[Option<DeviceId>; 8]>, Places)>);
+pub struct Known(List<(SmallVec<[Option<DeviceId>; 8]>, DeviceId, Places)>);
 
 /// The start of the names of values whose shardings the host is to be told.
 const ASKED: &str = "the sharding is asked for by ";
@@ -56,15 +56,12 @@ fn shardings(args: &[Value]) -> SmallVec<[Option<DeviceId>; 8]> {
 
 /// Where the results of a program go that runs at `place` on these operands.
 pub fn of_program(known: &Known, jaxpr: &JaxprRef, args: &[Value], place: Placement) -> Result<Places> {
-    let operands = shardings(args);
-    let same = |(key, places): &(SmallVec<[Option<DeviceId>; 8]>, Places)| {
-        *key == operands && places.first().is_none_or(|p| p.device.replicated() == place.device.replicated())
-    };
-    if let Some((_, found)) = known.0.find(same) {
+    let (operands, device) = (shardings(args), place.device.replicated());
+    if let Some((.., found)) = known.0.find(|(key, at, _)| *key == operands && *at == device) {
         return Ok(found.clone());
     }
     let places = apply(jaxpr, &operands, place, false)?;
-    known.0.push((operands, places.clone()));
+    known.0.push((operands, device, places.clone()));
     Ok(places)
 }
 

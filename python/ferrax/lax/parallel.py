@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ferrax import _ferrax, tree_util
 from ferrax._ferrax import Array, lax as _lax
-from ferrax.sharding._manual import names_in_force
+from ferrax.lax._axis_names import groups_of, in_order_of_mesh, names_of
 
 __all__ = [
     "all_gather",
@@ -38,33 +38,10 @@ __all__ = [
 ]
 
 
-def _names(axis_name: Hashable | Sequence[Hashable]) -> list[Hashable]:
-    """The axes of an argument that is one name or a sequence of them."""
-    return list(axis_name) if isinstance(axis_name, (tuple, list)) else [axis_name]
-
-
 def _split(axis_name: Any) -> tuple[list[str], list[int]]:
     """Names of mapped axes, and positions of axes of the operand itself."""
-    names = _names(axis_name)
+    names = names_of(axis_name)
     return [str(n) for n in names if not isinstance(n, int)], [n for n in names if isinstance(n, int)]
-
-
-def _groups(function: str, axis_name: Any, axis_index_groups: Any) -> tuple[tuple[int, ...], ...] | None:
-    """Groups of rows that an operation works in, checked; `None` for all rows together."""
-    if axis_index_groups is None:
-        return None
-    groups = tuple(tuple(operator.index(row) for row in group) for group in axis_index_groups)
-    names = [str(n) for n in _names(axis_name)]
-    if not set(names) <= {str(n) for n in names_in_force()}:
-        raise NotImplementedError(
-            "axis_index_groups has no meaning under vmap, which binds the named axes: split the axis in two instead"
-        )
-    if function == "psum" and _ferrax.checked_axes(names):
-        raise NotImplementedError("psum with axis_index_groups is not implemented under shard_map's check_vma")
-    rows = sorted(row for group in groups for row in group)
-    if rows != list(range(axis_size(axis_name))):
-        raise ValueError(f"axis_index_groups must cover all indices exactly once, got {axis_index_groups}")
-    return groups
 
 
 def _gathered(x: Array, axis_name: Any) -> Array:
@@ -106,7 +83,7 @@ def _is_constant(x: Any) -> bool:
 
 
 def _reduce(name: str, x: Any, axis_name: Any, axis_index_groups: Any, local: Callable[[Any, Any], Any]) -> Any:
-    groups = _groups(name, axis_name, axis_index_groups)
+    groups = groups_of(name, axis_name, axis_index_groups)
     names, positions = _split(axis_name)
     for n in names:
         _lax.axis_size(n, name)
@@ -117,19 +94,33 @@ def _reduce(name: str, x: Any, axis_name: Any, axis_index_groups: Any, local: Ca
         leaf = jnp.asarray(leaf)
         if positions:
             leaf = local(leaf, tuple(positions))
-        if groups is not None:
+        if name == "psum" and leaf.dtype == np.bool_:
+            leaf = leaf.astype(np.int32)
+        if groups is None:
+            return _lax.reduce_across(name, leaf, names) if names else leaf
+        if len({len(group) for group in groups}) == 1:
             return local(_members(leaf, axis_name, groups), (0,))
-        return _lax.reduce_across(name, leaf, names) if names else leaf
+        others = jnp.zeros_like(leaf) if name == "psum" else leaf
+        return local(jnp.where(_is_member(leaf.ndim, axis_name, groups), _gathered(leaf, axis_name), others), (0,))
 
     return tree_util.tree_map(one, x)
+
+
+def _is_member(rank: int, axis_name: Any, groups: tuple[tuple[int, ...], ...]) -> Array:
+    """Which rows are of one's own group, as a column for arrays of a rank."""
+    import ferrax.numpy as jnp
+
+    own = {row: group for group in groups for row in group}
+    table = np.array([[other in own[row] for other in range(len(own))] for row in range(len(own))])
+    return jnp.asarray(table)[axis_index(axis_name)].reshape(-1, *(1,) * rank)
 
 
 def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """Sums over the rows of mapped axes.
 
     Args:
-      x: array or pytree of arrays. A Python number is taken as one in every row: its sum is it times the axes' sizes,
-        a Python number again.
+      x: array or pytree of arrays, of which booleans count as integers. A Python number is taken as one in every row:
+        its sum is it times the axes' sizes, a Python number again.
       axis_name: name of a mapped axis, or a tuple of names; integers stand for axes of `x` itself.
       axis_index_groups: lists of rows that the operation works in apart from each other; under `pmap`, not under
         `vmap`.
@@ -146,7 +137,7 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """
     leaves = tree_util.tree_leaves(x)
     if leaves and all(_is_constant(leaf) for leaf in leaves):
-        groups = _groups("psum", axis_name, axis_index_groups)
+        groups = groups_of("psum", axis_name, axis_index_groups)
         names, positions = _split(axis_name)
         if not positions:
             size = math.prod(_lax.axis_size(n) for n in names) if groups is None else len(groups[0])
@@ -238,7 +229,7 @@ def axis_size(axis_name: Any) -> int:
     >>> print(jax.vmap(lambda x: x * jax.lax.axis_size("i"), axis_name="i")(jnp.arange(3)))
     [0 3 6]
     """
-    return math.prod(_lax.axis_size(str(n)) for n in _names(axis_name))
+    return math.prod(_lax.axis_size(str(n)) for n in names_of(axis_name))
 
 
 def axis_index(axis_name: Any) -> Array:
@@ -259,7 +250,7 @@ def axis_index(axis_name: Any) -> Array:
     """
     import ferrax.numpy as jnp
 
-    names = [str(n) for n in _names(axis_name)]
+    names = [str(n) for n in names_of(axis_name)]
     if not names:
         return jnp.int32(0)
     index = _lax.axis_index(names[0])
@@ -300,8 +291,8 @@ def all_gather(
             "Got unexpected `to` value for `jax.lax.all_gather`. Allowed `to` values are: {'varying', 'reduced', "
             f"'invarying'}}. Got {to!r}"
         )
-    groups = _groups("all_gather", axis_name, axis_index_groups)
-    names = [str(n) for n in _names(axis_name)]
+    groups = groups_of("all_gather", axis_name, axis_index_groups)
+    names = [str(n) for n in names_of(axis_name)]
     same = to != "varying" and bool(_ferrax.checked_axes(names))
     if same and groups is not None:
         raise NotImplementedError(f"all_gather with to={to!r} and axis_index_groups is not implemented")
@@ -373,13 +364,15 @@ def psum_scatter(
     >>> print(jax.vmap(lambda x: jax.lax.psum_scatter(x, "i"), axis_name="i")(jnp.array([[1.0, 2.0], [3.0, 4.0]])))
     [4. 6.]
     """
-    groups = _groups("psum_scatter", axis_name, axis_index_groups)
-    names = [str(n) for n in _names(axis_name)]
+    groups = groups_of("psum_scatter", axis_name, axis_index_groups)
+    names = [str(n) for n in names_of(axis_name)]
 
     def one(leaf: Any) -> Any:
         import ferrax.numpy as jnp
 
         leaf = jnp.asarray(leaf)
+        if leaf.dtype == np.bool_:
+            raise TypeError("psum_scatter does not accept dtype bool. Accepted dtypes are subtypes of number.")
         at = _axis(scatter_dimension, leaf.ndim, "psum_scatter")
         if groups is not None:
             total = _members(leaf, axis_name, groups).sum(0)
@@ -420,8 +413,8 @@ def all_to_all(
     [[1 3]
      [2 4]]
     """
-    groups = _groups("all_to_all", axis_name, axis_index_groups)
-    names = [str(n) for n in _names(axis_name)]
+    groups = groups_of("all_to_all", axis_name, axis_index_groups)
+    names = [str(n) for n in names_of(axis_name)]
 
     def one(leaf: Any) -> Any:
         import ferrax.numpy as jnp
@@ -449,7 +442,7 @@ def _exchanged(x: Array, axis_name: Any, groups: Any, split: int, concat: int, t
     """`all_to_all` over several axes, or in groups of rows."""
     import ferrax.numpy as jnp
 
-    names = [str(n) for n in _names(axis_name)]
+    names = [str(n) for n in names_of(axis_name)]
     rows = math.prod(_lax.axis_size(n, "all_to_all") for n in names) if groups is None else len(groups[0])
     _whole_number(x.shape[split], rows, "all_to_all", exactly=not tiled)
     # [.., rows that get a part, part, ..] with tiles, else [.., rows, ..]
@@ -474,7 +467,8 @@ def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
     Args:
       x: array or pytree of arrays.
       axis_name: name of the mapped axis.
-      perm: pairs `(source, destination)`; rows that are no destination get zeros.
+      perm: pairs `(source, destination)`; rows that are no destination get zeros. Rows of several axes of a mesh are
+        counted in the mesh's order, whatever the order of the names.
 
     Returns:
       What each row gets.
@@ -489,7 +483,8 @@ def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
     """
     pairs = [(operator.index(source), operator.index(target)) for source, target in perm]
     size = axis_size(axis_name)
-    names = [str(n) for n in _names(axis_name)]
+    axis_name = in_order_of_mesh(axis_name)
+    names = [str(n) for n in names_of(axis_name)]
     sources, targets = [p[0] for p in pairs], [p[1] for p in pairs]
     if len(set(sources)) != len(pairs) or len(set(targets)) != len(pairs):
         raise ValueError(f"ppermute sources and destinations must be unique, got {perm}.")
@@ -578,7 +573,7 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
     [1 1 1]
     """
     size = axis_size(axis_name)
-    names = [str(n) for n in _names(axis_name)]
+    names = [str(n) for n in names_of(axis_name)]
     if not 0 <= source < size:
         raise ValueError(f"pbroadcast source {source} is no row of the axis {axis_name!r} of size {size}.")
 
@@ -625,7 +620,7 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
         raise ValueError("Got unexpected `to` value. Allowed `to` values are: {'reduced', 'unreduced', 'varying'}")
     if not isinstance(axis_name, (str, tuple)):
         raise TypeError(f"axis_name={axis_name!r} must be a tuple or a str. Got {axis_name!r}")
-    names = [str(n) for n in _names(axis_name)]
+    names = [str(n) for n in names_of(axis_name)]
     for n in names:
         _lax.axis_size(n, "pcast")
     checked = _ferrax.checked_axes(names)

@@ -6,9 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from ferrax.dtypes import issubdtype
 from ferrax.sharding._spec import PartitionSpec, entry_names
 
-__all__ = ["cut", "joined", "terms"]
+__all__ = ["cut", "first", "joined", "terms"]
 
 
 def cut(x: Any, spec: PartitionSpec, sizes: dict[Any, int]) -> Any:
@@ -55,6 +58,22 @@ def terms(x: Any, count: int, at: int) -> Any:
     return lax.pad(x, lax.full((), 0, x.dtype), [(0, count - 1 if i == at else 0, 0) for i in range(x.ndim)])
 
 
+def first(x: Any, at: int) -> Any:
+    """What the first device along an axis holds; gradients are those of all devices.
+
+    Args:
+      x: array with an axis for the devices.
+      at: the axis.
+    """
+    from ferrax import lax
+
+    if not issubdtype(x.dtype, np.inexact):
+        return lax.index_in_dim(x, 0, at, keepdims=False)
+    from ferrax.sharding._first import first_along
+
+    return first_along(x, at)
+
+
 def joined(x: Any, spec: PartitionSpec, sizes: dict[Any, int], stacked: Sequence[Any]) -> Any:
     """The array that blocks make up.
 
@@ -76,7 +95,7 @@ def joined(x: Any, spec: PartitionSpec, sizes: dict[Any, int], stacked: Sequence
         if stacked[at] in spec.unreduced:
             x = x.sum(at)
         elif stacked[at] not in named:
-            x = lax.index_in_dim(x, 0, at, keepdims=False)
+            x = first(x, at)
     have = [n for n in stacked if n in named]
     if not named:
         return x

@@ -5,8 +5,11 @@ Functions that take a `PartitionSpec` look here for the mesh. Read next: `_place
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import threading
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 from ferrax import _ferrax
@@ -112,14 +115,19 @@ def concrete_mesh() -> Mesh | None:
 
 def _place_new_arrays(mesh: Mesh | None) -> None:
     """Puts new arrays of this thread on the devices of a mesh, all of them on each; `None` puts an end to it."""
+    _ferrax.enter_default_place(None if mesh is None else _replicated(mesh))
+
+
+@functools.lru_cache(maxsize=256)
+def _replicated(mesh: Mesh) -> Any:
+    """The place of arrays that each device of a mesh has all of; `None` without devices of the CPU."""
     from ferrax.sharding._named import NamedSharding
     from ferrax.sharding._placement import place
     from ferrax.sharding._spec import PartitionSpec
 
-    if mesh is None or mesh.empty or any(d.platform != "cpu" for d in mesh.devices.flat):
-        _ferrax.enter_default_place(None)
-    else:
-        _ferrax.enter_default_place(place(NamedSharding(mesh, PartitionSpec())))
+    if mesh.empty or any(d.platform != "cpu" for d in mesh.devices.flat):
+        return None
+    return place(NamedSharding(mesh, PartitionSpec()))
 
 
 class set_mesh:
@@ -204,3 +212,18 @@ class use_abstract_mesh:
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
         _state.abstract = self.prev
         _changed()
+
+
+def explicit_mesh(shardings: Iterable[Any]) -> contextlib.AbstractContextManager[None]:
+    """Enters the mesh of the first sharding that has one with explicit axes, if no mesh is in use.
+
+    Args:
+      shardings: the shardings.
+
+    Returns:
+      A context manager.
+    """
+    meshes = [s.mesh for s in shardings if AxisType.Explicit in getattr(getattr(s, "mesh", None), "axis_types", ())]
+    if not meshes or context_mesh() is not None:
+        return contextlib.nullcontext()
+    return set_mesh(meshes[0]) if isinstance(meshes[0], Mesh) else use_abstract_mesh(meshes[0])

@@ -168,8 +168,14 @@ def on_device(compiled: Any, sharding: Any, statics: tuple[list[int], list[str]]
         args, kwargs = moved(args, kwargs)
         return tree_util.tree_map(functools.partial(_left_on_device, sharding), compiled(*args, **kwargs))
 
-    for name in ("trace", "lower", "eval_shape", "cache_info", "clear_cache"):
+    def trace(*args: Any, **kwargs: Any) -> Any:
+        count = compiled.trace(*args, **kwargs).in_tree.num_leaves
+        return trace_over(compiled, args, kwargs, [sharding] * count)
+
+    for name in ("eval_shape", "cache_info", "clear_cache"):
         setattr(call, name, getattr(compiled, name))
+    call.trace = trace  # type: ignore[attr-defined]
+    call.lower = lambda *args, **kwargs: trace(*args, **kwargs).lower()  # type: ignore[attr-defined]
     return call
 
 

@@ -194,6 +194,15 @@ SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)
 """
 
 
+def check_memory_kind(device_kind: str, memory_kind: str | None) -> None:
+    """Raises `ValueError` unless devices of a kind have memory of a kind; `None` is their own."""
+    if memory_kind is not None and memory_kind not in _KINDS:
+        raise ValueError(
+            f"Could not find memory addressable by device {device_kind}. Device {device_kind} can address the "
+            f"following memory kinds: {', '.join(_KINDS)}. Got memory kind: {memory_kind}"
+        )
+
+
 def _check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
     """Raises unless every axis that the spec names is in the mesh, and there once."""
     seen = set()
@@ -255,12 +264,7 @@ class NamedSharding(Sharding):
             raise TypeError(f"NamedSharding needs a Mesh or an AbstractMesh, got {mesh!r} of type {kind}")
         _check_spec(mesh, spec)
         concrete = isinstance(mesh, Mesh) and not mesh.empty
-        if memory_kind is not None and memory_kind not in _KINDS:
-            kind = mesh.devices.flat[0].device_kind if concrete else "cpu"
-            raise ValueError(
-                f"Could not find memory addressable by device {kind}. Device {kind} can address the following memory "
-                f"kinds: {', '.join(_KINDS)}. Got memory kind: {memory_kind}"
-            )
+        check_memory_kind(mesh.devices.flat[0].device_kind if concrete else "cpu", memory_kind)
         self._mesh = mesh
         self._spec = spec
         self._memory_kind = "device" if memory_kind is None and concrete else memory_kind
@@ -434,6 +438,26 @@ class OpenSharding(NamedSharding):
         """A copy with another spec or mesh."""
         found = NamedSharding(self._mesh, self._spec).update(**kwargs)
         return OpenSharding(found.mesh, found.spec, self.free, self.where)
+
+
+class InMemory:
+    """Wherever a value of a program is, but in memory of one kind.
+
+    Args:
+      memory_kind: the kind.
+    """
+
+    def __init__(self, memory_kind: str):
+        self.memory_kind = memory_kind
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, InMemory) and self.memory_kind == other.memory_kind
+
+    def __hash__(self) -> int:
+        return hash((InMemory, self.memory_kind))
+
+    def __repr__(self) -> str:
+        return f"memory of kind {self.memory_kind}"
 
 
 def of_type(aval: Any) -> NamedSharding:

@@ -6,6 +6,7 @@ Devices of the embedded CPU share one memory, so an array over several of them i
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -17,10 +18,10 @@ from ferrax._ferrax import Device, SingleDeviceSharding
 from ferrax._processes import RemoteDevice
 from ferrax.sharding._context import concrete_mesh, context_mesh
 from ferrax.sharding._mesh import AbstractMesh, AxisType, Mesh
-from ferrax.sharding._named import NamedSharding, Sharding
+from ferrax.sharding._named import InMemory, NamedSharding, Sharding
 from ferrax.sharding._spec import UNCONSTRAINED, PartitionSpec, entry_names
 
-__all__ = ["check_fits", "constrain", "place", "put", "with_mesh"]
+__all__ = ["check_fits", "constrain", "place", "put", "put_in_memory", "with_mesh"]
 
 _places: dict[Any, Any] = {}
 _lock = threading.Lock()
@@ -42,7 +43,9 @@ def place(sharding: Any) -> Any:
     found = _places.get(sharding)
     if found is not None:
         return found
-    abstract = isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, AbstractMesh)
+    abstract = isinstance(sharding, InMemory) or (
+        isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, AbstractMesh)
+    )
     # a program that says no devices is for those of its operands: the device stands for them
     others = [] if abstract else [d for d in sharding._device_assignment if isinstance(d, RemoteDevice)]
     if others:
@@ -159,6 +162,40 @@ class _Asked(threading.local):
 asked = _Asked()
 
 
+def put_in_memory(x: Any, kind: str) -> Any:
+    """A leaf of `device_put` that stays on its devices, in memory of a kind.
+
+    Args:
+      x: array, number or traced value.
+      kind: kind of the memory.
+
+    Returns:
+      An array in that memory; of a traced value, one that the program puts there.
+    """
+    from ferrax.dtypes import issubdtype
+
+    leaf = x if isinstance(x, _ferrax.Array) else _ferrax.asarray(x)
+    move = _mover(kind) if issubdtype(leaf.dtype, np.inexact) else functools.partial(_moved, kind)
+    return move(leaf)
+
+
+@functools.cache
+def _mover(kind: str) -> Callable[[Any], Any]:
+    """Puts values into memory of a kind; their derivatives stay where they are made."""
+    from ferrax.custom_derivatives import custom_jvp
+
+    mover = custom_jvp(functools.partial(_moved, kind))
+    mover.defjvps(lambda tangent, result, x: tangent)
+    return mover
+
+
+def _moved(kind: str, x: Any) -> Any:
+    if not _ferrax.is_eager():
+        return _ferrax.sharding_constraint(x, place(InMemory(kind)))
+    # rows of what is mapped outside of programs stay with the others
+    return x if _ferrax.is_tracer(x) else put(x, x.sharding.with_memory_kind(kind))
+
+
 def _constrained(x: Any, sharding: Any) -> Any:
     """A traced value with a sharding, where that means devices; others as they are."""
     if isinstance(sharding, SingleDeviceSharding):
@@ -167,7 +204,7 @@ def _constrained(x: Any, sharding: Any) -> Any:
         if isinstance(sharding.mesh, AbstractMesh):
             if asked.note is not None:
                 return asked.note(x, sharding)
-            if not sharding.mesh.are_all_axes_auto:
+            if not sharding.mesh.are_all_axes_auto and _ferrax.is_eager():
                 return x
         manual = _manual(sharding.mesh)
         if manual:

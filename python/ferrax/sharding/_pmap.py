@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ferrax import _api, _ferrax, tree_util
+from ferrax.sharding._blocks import first
 from ferrax.sharding._manual import manual, names_in_force
 from ferrax.sharding._mesh import Mesh
 from ferrax.sharding._named import IndivisibleError, NamedSharding
@@ -105,8 +106,7 @@ def _check_axes(what: str, axes: Any) -> None:
     for axis in tree_util.tree_leaves(axes):
         if not isinstance(axis, (int, np.integer)) or isinstance(axis, bool):
             raise TypeError(
-                f"pmap {what} must be an int, None, or a pytree prefix of such, got a leaf of type "
-                f"{type(axis).__name__}"
+                f"pmap {what} must be an int, None, or (nested) container with those types as leaves, but got {axes}."
             )
 
 
@@ -211,7 +211,7 @@ def _result(x: Any, at: int | None, to: int | None, size: int, name: Any, mesh: 
     from ferrax.numpy import moveaxis
 
     if to is None:
-        x = x if at is None else lax.index_in_dim(x, 0, at, keepdims=False)
+        x = x if at is None else first(x, at)
         spec = PartitionSpec()
     else:
         rank = x.ndim + (at is None)

@@ -21,7 +21,7 @@ from ferrax.sharding._context import get_abstract_mesh
 from ferrax.sharding._due import due
 from ferrax.sharding._entries import Spec, contracted, free, like_operands, longest
 from ferrax.sharding._mesh import AbstractMesh, AxisType, Mesh
-from ferrax.sharding._named import DuplicateSpecError, NamedSharding, OpenSharding
+from ferrax.sharding._named import DuplicateSpecError, InMemory, NamedSharding, OpenSharding
 from ferrax.sharding._placement import concrete, place
 from ferrax.sharding._spec import UNCONSTRAINED, PartitionSpec, entry_names
 
@@ -99,7 +99,15 @@ def _operand_specs(program: Any, operands: Sequence[Any]) -> list[PartitionSpec 
 
 def shardings(program: Any, operands: Sequence[Any]) -> list[Any]:
     """The sharding of each result of a program, from those of its operands; `None` for operands that follow."""
-    return [_object(p) for p in places(program, [s if hasattr(s, "mesh") else None for s in operands])]
+    return [_object(p) for p in places(program, [_on_one(s) for s in operands])]
+
+
+def _on_one(sharding: Any) -> Any:
+    """The device of a sharding on one; other shardings as they are."""
+    if isinstance(sharding, SingleDeviceSharding) and sharding.memory_kind == "device":
+        (device,) = sharding.device_set
+        return device
+    return sharding
 
 
 #: Functions that want to know shardings, by number.
@@ -267,10 +275,11 @@ class Walk:
             outs = self.equation(eqn, known)
             memory = next((s.memory for s in known if isinstance(s, _Divided)), self.memory)
             for v, found in zip(eqn.outvars, outs, strict=True):
+                own = found.memory if isinstance(found, _Divided) else memory
                 if getattr(v.aval, "_spread", 0):
                     found = self.typed(found, v.aval)
                 plain = isinstance(found, tuple) and not isinstance(found, _Divided)
-                env[v] = _divided(found, memory) if plain else found
+                env[v] = _divided(found, own) if plain else found
         return [None if isinstance(v, Literal) else env.get(v) for v in program.outvars]
 
     def check_devices(self, sharding: Any) -> None:
@@ -339,6 +348,8 @@ class Walk:
 
     def constraint(self, sharding: Any, have: Any, rank: int) -> Any:
         """What is known of a value that a program puts somewhere."""
+        if isinstance(sharding, InMemory):
+            return self.in_memory(sharding.memory_kind, have, rank)
         self.check_devices(sharding)
         if not isinstance(sharding, NamedSharding):
             return self.known(sharding, rank)
@@ -350,6 +361,15 @@ class Walk:
                 mesh = Mesh(mesh.devices.reshape(sharding.mesh.axis_sizes), sharding.mesh.axis_names)
             sharding = sharding.update(mesh=mesh)
         return self.known(self.closed(sharding, have if isinstance(have, tuple) else ((),) * rank), rank)
+
+    def in_memory(self, kind: str, have: Any, rank: int) -> Any:
+        """What is known of a value that stays where it is, in memory of a kind."""
+        if have is not None and not isinstance(have, tuple):
+            return have.with_memory_kind(kind)
+        if self.mesh is not None:
+            return _divided(have or ((),) * rank, kind)
+        (first, *_) = devices()
+        return SingleDeviceSharding(self.device or first, memory_kind=kind)
 
     def closed(self, sharding: NamedSharding, have: Spec) -> NamedSharding:
         """A sharding that leaves nothing open, of a value of which it is known what divides it."""
@@ -425,7 +445,7 @@ class Walk:
         carry = known[first : first + carried]
         rows = [s[1:] if isinstance(s, tuple) else None for s in known[first + carried :]]
         outs = self.run(program, [*known[:first], *carry, *rows])
-        stacked = [((), *s) if isinstance(s, tuple) else None for s in outs[carried:]]
+        stacked = [_divided(((), *s), s.memory) if isinstance(s, _Divided) else None for s in outs[carried:]]
         return [*carry, *stacked]
 
 

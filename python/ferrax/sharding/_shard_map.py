@@ -104,6 +104,14 @@ def _wrapped(
         _specs.check(in_specs, names, "in_specs", Infer)
         _specs.check(out_specs, names, "out_specs", Infer)
         leaves, tree = tree_util.tree_flatten(args)
+        if any(map(_ferrax.is_reference, leaves)):
+            from ferrax.sharding import _references
+
+            def mapped_with(g: Callable[..., Any], specs: list[Any]) -> Callable[..., Any]:
+                return _wrapped(g, (out_specs, specs), in_specs, mesh, axis_names, check_vma)
+
+            specs_of = lambda values: _specs.of_arguments(f, in_specs, values, over, Infer, names)
+            return _references.called(f, args, specs_of, mapped_with)
         asked = _specs.of_arguments(f, in_specs, args, over, Infer, names)
         handed = {i: x for i, (x, s) in enumerate(zip(leaves, asked, strict=True)) if s is None and not _is_array(x)}
         specs = [PartitionSpec() if s is None else s for i, s in enumerate(asked) if i not in handed]

@@ -223,7 +223,7 @@ def _fitted(mesh: AbstractMesh, found: Any, shape: Sequence[Any], like: Partitio
 
 
 def settled(x: Any, number: int) -> Any:
-    """A value, divided as the type of this number says, where the mesh in use has devices.
+    """A value, divided as the type of this number says, where that means devices, or types.
 
     Args:
       x: the value.
@@ -234,7 +234,8 @@ def settled(x: Any, number: int) -> Any:
     if spec.unreduced or spec.reduced:
         # what comes back to a value that is the same everywhere is due, and the other way round
         sharding = sharding.update(spec=spec.update(unreduced=spec.reduced, reduced=spec.unreduced))
-    if not isinstance(sharding.mesh, Mesh) or len(sharding.spec) != x.ndim:
+    concretely = isinstance(sharding.mesh, Mesh)
+    if len(sharding.spec) != x.ndim or (_ferrax.is_eager() and not concretely):
         return x
     if _ferrax.is_tracer(x) or not _ferrax.is_eager():
         return _ferrax.sharding_constraint(x, place(sharding))

@@ -2,14 +2,18 @@
 //!
 //! Under `vmap` the rule is called with whole batches in place of the function. Forward mode differentiates the rule
 //! along with the function, so `vmap` of a derivative uses the rule too; reverse mode differentiates the function.
+//! Rows on devices of their own are no batch of the user's: each device calls the function, and a `vmap` around
+//! them calls the rule on each device.
 //!
 //! Read next: `custom_jvp.rs`, the same for derivatives.
 
+use super::custom_jvp::recorded_batch;
 use super::jit::{JIT, Jit, inline_program};
 use super::{batch_first, check_args, eval_reference, mask, present, spread};
 use ferrax_base::{Result, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
 use ferrax_ir::{Def, JaxprRef, OpRef, Param, ParamValue, Slot, Special, Tangents, Value, Values, bind};
+use ferrax_transform::batching::{Family, place_axis, vmap_again};
 use ferrax_transform::programs::jvp_jaxpr;
 use ferrax_transform::structural::{broadcast_batch, instantiate};
 use ferrax_transform::{backward, eval_jaxpr, jvp};
@@ -114,6 +118,9 @@ fn custom_vmap_batch(
     args: &[Value],
     dims: &[Option<usize>],
 ) -> Result<(Values, BatchDims)> {
+    if axis.devices {
+        return on_devices(p, axis, args, dims);
+    }
     if dims[..p.num_consts].iter().any(Option::is_some) {
         // The rule knows nothing of what the function closed over.
         let op = plain(p);
@@ -147,6 +154,45 @@ fn custom_vmap_batch(
     }
     let dims = batched.iter().map(|&b| b.then_some(0)).collect();
     Ok((outs.into(), dims))
+}
+
+/// The function on each device of an axis.
+fn on_devices(p: &CustomVmap, axis: &BatchAxis, args: &[Value], dims: &[Option<usize>]) -> Result<(Values, BatchDims)> {
+    let args = batch_first(args, dims, axis.size)?;
+    let call = recorded_batch(&p.call, axis, dims)?;
+    let (rule, rows) = (p.rule.clone(), mask(&dims[p.num_consts..]));
+    let rule = VmapRuleRef(Arc::new(DeviceRule { rule, axis: axis.clone(), rows, family: Family::current() }));
+    let outs = custom_vmap_call(CustomVmap { call, rule, ..p.clone() }, &args)?;
+    let dims = outs.iter().map(|_| Some(0)).collect();
+    Ok((outs, dims))
+}
+
+/// A rule on each device of an axis: operands have the devices' axis first where `rows` says so, and results have it.
+struct DeviceRule {
+    rule: VmapRuleRef,
+    axis: BatchAxis,
+    rows: Vec<bool>,
+    family: Family,
+}
+
+impl VmapRule for DeviceRule {
+    fn apply(&self, size: usize, batched: &[bool], args: &[Value]) -> Result<(Vec<Value>, Vec<bool>)> {
+        let dims: Vec<_> = self.rows.iter().zip(batched).map(|(&row, &b)| row.then_some(usize::from(b))).collect();
+        let mut on = Vec::new();
+        let debug = ferrax_ir::DebugInfo::named(&self.name());
+        let outs = vmap_again(self.family, debug, self.axis.clone(), args, &dims, |a| {
+            let (outs, batched) = self.rule.0.apply(size, batched, a)?;
+            on = batched;
+            Ok(outs)
+        })?;
+        let placed =
+            |((v, d), &b): (&(Value, Option<usize>), &bool)| place_axis(v, *d, Some(i64::from(b)), self.axis.size);
+        Ok((outs.iter().zip(&on).map(placed).collect::<Result<_>>()?, on))
+    }
+
+    fn name(&self) -> String {
+        self.rule.0.name()
+    }
 }
 
 /// A rule differentiated along with its function: operands and their nonzero tangents → results and theirs.

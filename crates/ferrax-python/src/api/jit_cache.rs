@@ -18,7 +18,7 @@ use ferrax::engine::OptionValue;
 use ferrax::executable::Executable;
 use ferrax_base::{Aval, Result};
 use ferrax_cache::{Cache, Entry, OwnerId, cache::hash_of};
-use ferrax_ir::{JaxprRef, Value};
+use ferrax_ir::{JaxprRef, Value, manual};
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyWeakrefReference};
 use rustc_hash::{FxHashMap, FxHasher};
@@ -387,6 +387,8 @@ fn same_tree(py: Python<'_>, a: Option<&TreeDef>, b: Option<&TreeDef>) -> PyResu
 
 #[inline]
 fn same_avals(avals: &[Aval], values: &[Value]) -> bool {
-    let same = |(a, v): (&Aval, &Value)| a.dtype == v.dtype() && a.weak == v.weak() && a.shape.as_slice() == v.shape();
+    let same = |(a, v): (&Aval, &Value)| {
+        a.dtype == v.dtype() && a.weak == v.weak() && a.shape.as_slice() == v.shape() && a.vary == manual::of(v)
+    };
     avals.len() == values.len() && avals.iter().zip(values).all(same)
 }
