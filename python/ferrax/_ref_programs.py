@@ -27,6 +27,7 @@ __all__ = [
     "RefClosedJaxpr",
     "RefEffect",
     "RefJaxpr",
+    "Unshown",
     "WriteEffect",
     "discharged",
     "program_of",
@@ -136,7 +137,7 @@ def _seen(x: Any, chain: Any, operands: Sequence[Any]) -> Any:
     return x
 
 
-class _Unshown(Exception):
+class Unshown(Exception):
     """An index that no equation shows: the whole array is read or written, and the index applied to that."""
 
 
@@ -165,7 +166,7 @@ def _entries(shape: tuple[int, ...], idx: Any) -> list[tuple[int, Any]]:
     given = list(idx) if isinstance(idx, tuple) else [idx]
     places = [i for i, e in enumerate(given) if e is Ellipsis]
     if len(places) > 1 or len(given) - len(places) > len(shape):
-        raise _Unshown
+        raise Unshown
     fill = [slice(None)] * (len(shape) - len(given) + len(places))
     at = places[0] if places else len(given)
     return list(zip(shape, [*given[:at], *fill, *given[at + len(places) :]], strict=True))
@@ -176,7 +177,7 @@ def _part(size: int, entry: Any, operands: list[Any], born: int) -> Any:
     if isinstance(entry, slice):
         start, stop, stride = entry.indices(size) if _static(entry) else (0, 0, -1)
         if stride < 1:
-            raise _Unshown
+            raise Unshown
         return ("slice", start, len(range(start, stop, stride)), stride)
     if type(entry).__name__ == "Slice":
         if not isinstance(entry.start, int):
@@ -185,13 +186,13 @@ def _part(size: int, entry: Any, operands: list[Any], born: int) -> Any:
     dtype = getattr(entry, "dtype", None)
     if dtype is None or (np.ndim(entry) == 0 and isinstance(entry, np.generic)):
         if isinstance(entry, (bool, np.bool_)) or entry is None:
-            raise _Unshown
+            raise Unshown
         try:
             return ("int", operator.index(entry))
         except TypeError:
-            raise _Unshown from None
+            raise Unshown from None
     if not np.issubdtype(dtype, np.integer):
-        raise _Unshown
+        raise Unshown
     return ("operand", _operand(entry, operands, born))
 
 
@@ -203,7 +204,7 @@ def _operand(value: Any, operands: list[Any], born: int) -> int:
     try:
         operands.append(_ferrax.value_for_reference(value, born))
     except ValueError:
-        raise _Unshown from None
+        raise Unshown from None
     return len(operands) - 1
 
 
@@ -229,22 +230,20 @@ class _RecordedCell(_refs._Cell):
         swap_p.bind(self.handle, new, chain=())
 
     def bound(self, ref: Any, name: str, views: Sequence[Any], value: Any) -> Any:
-        """Binds a primitive of part of the reference; raises `_Unshown` where no equation shows the part."""
+        """Binds a primitive of part of the reference; raises `Unshown` where no equation shows the part."""
         chain, operands = _chain(ref.shape, views, self.born)
         if name == "get":
             return get_p.bind(self.handle, *operands, chain=chain)
-        seen = typeof(_ferrax_eval(ref, chain, operands))
+        seen = typeof(_seen_struct(ref, chain, operands))
         new = _refs.settled(ref, self, _refs.fitting(ref, name, value, seen.shape))
         return (swap_p if name == "swap" else addupdate_p).bind(self.handle, new, *operands, chain=chain)
 
 
-def _ferrax_eval(ref: Any, chain: Any, operands: Sequence[Any]) -> Any:
+def _seen_struct(ref: Any, chain: Any, operands: Sequence[Any]) -> Any:
+    """Shape and dtype of what a chain sees of a reference."""
     from ferrax._api import eval_shape
 
     return eval_shape(lambda x, *values: _seen(x, chain, values), ref.aval.inner_aval, *operands)
-
-
-UNSHOWN = _Unshown
 
 
 # ---- programs --------------------------------------------------------------------------------------------------------

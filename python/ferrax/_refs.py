@@ -551,7 +551,7 @@ def recording(ref: Any, name: str, views: Sequence[Any], value: Any = None) -> t
     cell = _local.recorded.get(ref)
     if cell is None or cell.scope != _ferrax.staging_trace():
         return False, None
-    from ferrax._ref_programs import UNSHOWN
+    from ferrax._ref_programs import Unshown
     from ferrax._ref_views import IndexTransform
 
     if len(views) == 1 and not hasattr(views[0], "apply"):
@@ -559,7 +559,7 @@ def recording(ref: Any, name: str, views: Sequence[Any], value: Any = None) -> t
     chain = [v if hasattr(v, "apply") else IndexTransform(v) for v in views]
     try:
         return True, cell.bound(ref, "swap" if name == "set" else name, chain, value)
-    except UNSHOWN:
+    except Unshown:
         return False, None
 
 

@@ -60,7 +60,8 @@ pub fn inside(outer: u32, transform: bool, name: &str) -> u32 {
 }
 
 fn row(scope: u32) -> Option<Row> {
-    TABLE.lock().rows.get(scope.checked_sub(FIRST)? as usize).cloned()
+    let at = scope.checked_sub(FIRST)?;
+    TABLE.lock().rows.get(at as usize).cloned()
 }
 
 /// The scopes of `inner` inside those of `outer`.

@@ -7,10 +7,8 @@ from ferrax import (
 )
 from ferrax._ferrax import ArrayImpl as ArrayImpl
 from ferrax._src._unprovided import unprovided_names
-from ferrax.sharding._arrays import array_of as _array_of
+from ferrax.sharding import _arrays as _arrays  # by which the class makes arrays
 from ferrax.sharding._shards import Shard as Shard
-
-setattr(ArrayImpl, "__new__", staticmethod(_array_of))  # noqa: B010
 
 __getattr__ = unprovided_names(
     __name__,

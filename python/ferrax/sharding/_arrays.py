@@ -227,6 +227,7 @@ def _npy_value(self: Any) -> Any:
 
 
 for _name, _member in {
+    "__new__": staticmethod(array_of),
     "_check_if_deleted": _check_if_deleted,
     "_fully_replicated_shard": _fully_replicated_shard,
     "_npy_value": property(_npy_value),

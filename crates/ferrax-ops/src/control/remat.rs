@@ -123,9 +123,10 @@ fn remat_linearize(_: &OpRef, p: &Remat, primals: &[Value], tangents: &[Option<V
     // a policy is asked of the operations inside of calls, too
     let calls = p.policy.is_some() && p.jaxpr.eqns.iter().any(|e| e.op.is(&JIT));
     let expanded = |args: &[Value]| without_calls(&p.jaxpr, args);
-    let jaxpr = match calls {
-        true => stage_closed("checkpoint", p.jaxpr.debug.clone(), &p.jaxpr.in_avals(), expanded)?,
-        false => p.jaxpr.clone(),
+    let jaxpr = if calls {
+        stage_closed("checkpoint", p.jaxpr.debug.clone(), &p.jaxpr.in_avals(), expanded)?
+    } else {
+        p.jaxpr.clone()
     };
     let program = linearize_jaxpr(&jaxpr, &mask(tangents), &none)?;
     let saved = saved_vars(p, &program.known, none.len())?;
