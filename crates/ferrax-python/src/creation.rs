@@ -51,9 +51,16 @@ fn elements<'py>(object: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>>
     object.try_iter()?.collect()
 }
 
+/// Lists in lists at most: as many axes as NumPy has.
+const DEEPEST: usize = 64;
+
+fn too_deep() -> PyErr {
+    PyValueError::new_err("the list is nested too deeply for an array")
+}
+
 fn look_through(object: &Bound<'_, PyAny>, found: &mut Contents, depth: usize) -> PyResult<()> {
-    if depth > 64 {
-        return Err(PyValueError::new_err("the list is nested too deeply for an array"));
+    if depth > DEEPEST {
+        return Err(too_deep());
     }
     for item in object.try_iter()? {
         let item = item?;
@@ -124,11 +131,24 @@ fn from_list(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Value>
         return stacked(object, dtype.unwrap_or(joined));
     }
     if found.foreign {
-        return through_numpy(object, dtype);
+        // Elements of other classes run their own code, which may change a list while NumPy reads it.
+        return through_numpy(&frozen(object, 0)?, dtype);
     }
     let default = || DType::F64.canonical(config::x64());
     let dtype = dtype.unwrap_or_else(|| found.joined.map_or_else(default, |(d, _)| d.canonical(config::x64())));
     through_numpy(object, Some(dtype))
+}
+
+/// Lists in lists as tuples in tuples.
+fn frozen<'py>(object: &Bound<'py, PyAny>, depth: usize) -> PyResult<Bound<'py, PyAny>> {
+    if !is_list(object) {
+        return Ok(object.clone());
+    }
+    if depth > DEEPEST {
+        return Err(too_deep());
+    }
+    let items = elements(object)?.iter().map(|item| frozen(item, depth + 1)).collect::<PyResult<Vec<_>>>()?;
+    Ok(PyTuple::new(object.py(), items)?.into_any())
 }
 
 /// A list with arrays in it: its elements converted and put together. A program gets JAX's equations for it, which are

@@ -1,8 +1,8 @@
 """`pad` in all of NumPy's modes.
 
 Modes that copy elements ("edge", "reflect", "symmetric", "wrap") join slices of the array along each axis; where a
-border is longer than what there is to copy, or the size is symbolic, they are a gather with indices that NumPy works out
-on the host or the program computes. The others join computed borders. Read `_join.py` first.
+border is longer than what there is to copy, or the size is symbolic, they are a gather with indices that NumPy works
+out on the host or the program computes. The others join computed borders. Read `_join.py` first.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ fn alone() -> MutexGuard<'static, ()> {
         ferrax::init();
         ferrax_interpreter::install(true).unwrap();
         set_host(SourceHost {
-            capture: || Source { unit: 1, offset: LINE.get(), made: 0 },
+            capture: || Source { unit: 1, offset: LINE.get(), made: 0, scope: 0 },
             describe: |s| {
                 Some(Location { file: "program.py".into(), line: s.offset, function: "main".into(), text: None })
             },

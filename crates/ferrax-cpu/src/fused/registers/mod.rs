@@ -3,8 +3,8 @@
 //! A value of the body is a scalar, or has the one number of elements that the vectors of the loop have, or has a few
 //! elements, each of which is a scalar of its own. Elements of vectors never mix, so a loop over longer vectors runs
 //! whole for one register of elements after the other. Arrays that are only read and written at an index stay in
-//! memory; both sides of a condition are computed. Loops that are something else (matrices, sorts, …) run their body's
-//! steps one by one (`run/control.rs`), and so do those for which that is estimated to be quicker.
+//! memory; both sides of a condition are computed. Loops that are something else (larger matrices, sorts, …) run their
+//! body's steps one by one (`run/control.rs`), and so do those for which that is estimated to be quicker.
 //!
 //! The trip count is that of the scan, or what a condition `i < limit` with `i' = i + 1` says, or the condition
 //! decides at each step. Integer carries that only count are not computed; what does not change is read from memory.
@@ -148,7 +148,7 @@ pub(crate) struct RegisterLoop {
     /// Elements of the vectors, 1 if there are none.
     pub elements: usize,
     pub code: Vec<Instr>,
-    /// Where the code of its handlers is, if that was put together for it.
+    /// Where the code of its handlers is, where that was put together for it: it lives as long as the program.
     pub _fused: Option<Fused>,
     /// The instruction that jumps back go to.
     pub head: usize,

@@ -112,7 +112,7 @@ pub struct Fma {
     pub memory: Family,
 }
 
-/// Operations of two operands. All but `Sub`, `Div`, `SubInt` and the orders commute.
+/// Operations of two operands. All but `Sub`, `Div`, `SubInt`, the orders and, by the bits of a NaN, `Max` and `Min` commute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Two {
@@ -120,6 +120,10 @@ pub enum Two {
     Sub,
     Mul,
     Div,
+    /// The larger one; NaN wins, and +0 is larger than -0.
+    Max,
+    /// The smaller one; NaN wins, and -0 is smaller than +0.
+    Min,
     AddInt,
     SubInt,
     MulInt,
@@ -151,7 +155,7 @@ impl Two {
     /// Whether f(a, b) = f(b, a).
     pub fn commutes(self) -> bool {
         use Two::*;
-        !matches!(self, Sub | Div | SubInt | Lt | Le | GtInt | ShiftLeft | ShiftRight | ShiftRightSigned)
+        !matches!(self, Sub | Div | Max | Min | SubInt | Lt | Le | GtInt | ShiftLeft | ShiftRight | ShiftRightSigned)
     }
 
     /// What integer operations make of numbers; nothing for the others.
@@ -218,6 +222,7 @@ mod tests {
     use super::super::super::handler::{Instr, finish};
     use super::super::assemble::Assembler;
     use super::*;
+    use crate::math::{double, single};
     use crate::simd::{Isa, isa};
 
     /// A place of the loop's memory with these bits in every lane, and the bits of one lane.
@@ -260,11 +265,13 @@ mod tests {
         Isa::ALL.iter().copied().rev().take_while(has).flat_map(|isa| widths.iter().map(move |&w| (isa, w))).collect()
     }
 
-    const ALL: [Two; 21] = [
+    const ALL: [Two; 23] = [
         Two::Add,
         Two::Sub,
         Two::Mul,
         Two::Div,
+        Two::Max,
+        Two::Min,
         Two::AddInt,
         Two::SubInt,
         Two::MulInt,
@@ -299,6 +306,8 @@ mod tests {
             Two::Sub => either(x - y, v - w),
             Two::Mul => either(x * y, v * w),
             Two::Div => either(x / y, v / w),
+            Two::Max => either(double::max(x, y), single::max(v, w)),
+            Two::Min => either(double::min(x, y), single::min(v, w)),
             Two::Eq => u64::from(if wide { x == y } else { v == w }),
             Two::Ne => u64::from(if wide { x != y } else { v != w }),
             Two::Lt => u64::from(if wide { x < y } else { v < w }),
@@ -331,6 +340,22 @@ mod tests {
                 assert_eq!(run(set, &instr(pair.memory, isa, &all, 8 * 64), before), want, "{op:?} {all:?} {set:?}");
                 want[d] = expected(lane, op, before[8], before[a]);
                 assert_eq!(run(set, &instr(pair.memory_first, isa, &all, 8 * 64), before), want, "{op:?} {all:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn extremes_of_zeros_and_of_what_is_no_number() {
+        let some = [0.0, -0.0, 1.5, -2.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, -f64::NAN];
+        for (set, op) in sets().into_iter().flat_map(|set| [Two::Max, Two::Min].map(|op| (set, op))) {
+            for (x, y) in some.into_iter().flat_map(|x| some.map(|y| (float(set.1, x), float(set.1, y)))) {
+                let mut before = [x; 9];
+                (before[5], before[8]) = (y, y);
+                let want = expected(set.1, op, x, y);
+                for (family, all) in [(op.pair(set.1).registers, &[3, 4, 5][..]), (op.pair(set.1).memory, &[3, 4])] {
+                    let after = run(set, &instr(family, set.0, all, 8 * 64), before)[3];
+                    assert_eq!(after, want, "{op:?} {x:x} {y:x} {set:?}");
+                }
             }
         }
     }

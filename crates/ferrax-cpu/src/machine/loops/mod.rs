@@ -3,7 +3,7 @@
 //!
 //! Unlike the programs over tiles, each argument register is a value of its own here, scalars fill all lanes of one,
 //! and the jump back is a handler like any other. So nothing that one step leaves for the next goes through memory.
-//! Read next: `families.rs` and `handlers.rs` for the handlers, `assemble.rs` for how values get registers,
+//! Read next: `families.rs` and `handlers.rs` for the handlers, `assemble.rs` for how values get registers, `fuse.rs`,
 //! then `registers` at the crate's root for which loops these are.
 
 pub mod assemble;

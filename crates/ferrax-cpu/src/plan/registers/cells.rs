@@ -27,7 +27,9 @@ impl Translator {
         for at in 0..outer * inner {
             let first = at / inner * n * inner + at % inner;
             let mut row: Cells = (0..n).map(|i| x.cell(first + i * inner)).collect::<Option<_>>()?;
-            results.push(match reduce::accumulators(n, inner) {
+            // Neither the largest nor the smallest depends on the order.
+            let free = matches!(op, ReduceOp::Max | ReduceOp::Min).then(|| n.next_power_of_two());
+            results.push(match reduce::accumulators(n, inner).or(free) {
                 None => {
                     let first = self.joined_to_identity(join, ty.dtype, *row.first()?)?;
                     row[1..].iter().try_fold(first, |sum, &x| self.binary(join, ty.dtype, sum, x))?
@@ -83,8 +85,10 @@ impl Translator {
     pub fn moved(&mut self, g: &Graph, node: &Node, x: &[Form]) -> Option<Cells> {
         let (operand, out) = (Numbers::of(g.ty(node.inputs[0]), 0), g.ty(node.first));
         let mut indices = Numbers::of(g.ty(node.inputs[1]), 0);
+        let signed = g.ty(node.inputs[1]).dtype.is_signed();
         for (i, index) in indices.all.iter_mut().enumerate() {
-            *index = i32::try_from(self.lane.signed(self.number(x[1].cell(i)?)?)).ok()?;
+            let number = self.number(x[1].cell(i)?)?;
+            *index = if signed { i32::try_from(self.lane.signed(number)) } else { i32::try_from(number) }.ok()?;
         }
         let size = operand.all.len();
         let (made, fill) = match &node.kind {

@@ -309,18 +309,18 @@ fn is_array(ty: &Type, uses: &[(&Graph, usize)], writes: bool, outputs: &[usize]
 }
 
 /// Operations on single elements that take as long as the body's steps one by one: as measured, a group of elementwise
-/// nodes costs some fifteen, a node of one four, a node that moves elements fifteen and any other forty.
+/// nodes costs some forty, a node of one five, a node that moves elements thirty and any other eighty.
 fn most_cells(g: &Graph) -> f64 {
     let of = |kind: &Kind| match kind {
         Kind::Const(_) | Kind::Dense(_) | Kind::Iota(_) | Kind::Reshape | Kind::Broadcast(_) | Kind::Barrier => 0.0,
         Kind::Call(inner) => most_cells(inner),
-        Kind::Switch(branches) => 40.0 + branches.iter().map(|b| most_cells(b)).sum::<f64>() / branches.len() as f64,
-        Kind::Reduce { .. } | Kind::Dot(_) | Kind::Gather(_) | Kind::Scatter { .. } => 40.0,
-        kind if kind.is_elementwise() => 4.0,
-        _ => 15.0,
+        Kind::Switch(branches) => 80.0 + branches.iter().map(|b| most_cells(b)).sum::<f64>() / branches.len() as f64,
+        Kind::Reduce { .. } | Kind::Dot(_) | Kind::Gather(_) | Kind::Scatter { .. } => 80.0,
+        kind if kind.is_elementwise() => 5.0,
+        _ => 30.0,
     };
     let live = ferrax_loops::passes::live_nodes(g);
-    15.0 + g.nodes.iter().zip(live).filter(|(_, live)| *live).map(|(n, _)| of(&n.kind)).sum::<f64>()
+    40.0 + g.nodes.iter().zip(live).filter(|(_, live)| *live).map(|(n, _)| of(&n.kind)).sum::<f64>()
 }
 
 /// What operations cost, in those of a few instructions: handlers compiled from Rust compute a register of elements.

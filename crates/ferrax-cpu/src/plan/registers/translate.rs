@@ -309,6 +309,8 @@ impl Translator {
             (Sub, Lanes::Float) => Some(Two::Sub),
             (Mul, Lanes::Float) => Some(Two::Mul),
             (Div, Lanes::Float) => Some(Two::Div),
+            (Max, Lanes::Float) => Some(Two::Max),
+            (Min, Lanes::Float) => Some(Two::Min),
             (_, Lanes::Float) => None,
             (Add, _) => Some(Two::AddInt),
             (Sub, _) => Some(Two::SubInt),

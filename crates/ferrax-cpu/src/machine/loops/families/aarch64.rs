@@ -112,6 +112,8 @@ pub fn pair(op: Two, _: Width) -> Pair {
         Two::Sub => both!(16, 32, lanes!("fsub")),
         Two::Mul => both!(16, 32, lanes!("fmul")),
         Two::Div => both!(16, 32, lanes!("fdiv")),
+        Two::Max => both!(16, 32, lanes!("fmax")),
+        Two::Min => both!(16, 32, lanes!("fmin")),
         Two::AddInt => both!(16, 32, lanes!("add")),
         Two::SubInt => both!(16, 32, lanes!("sub")),
         Two::MulInt => both!(16, 32, lanes!("mul")),

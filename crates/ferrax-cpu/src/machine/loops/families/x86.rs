@@ -109,6 +109,47 @@ macro_rules! compare_wide {
     };
 }
 
+/// The larger or the smaller of two floats. The instruction for that gives b where a or b is NaN, or both are zeros: a
+/// that is NaN is put back, and equal numbers, zeros among them, are joined bit by bit.
+macro_rules! extreme {
+    ($i:literal, $join:literal, $s:literal) => {
+        Pair {
+            registers: family!(
+                64,
+                ["d" "a" "b"],
+                extreme!(wide, $i, $join, $s, "zmm\\a", "zmm\\b"),
+                extreme!(half, $i, $join, $s, "ymm\\a", "ymm\\b")
+            ),
+            memory: family!(
+                64,
+                ["d" "a"],
+                concat!("mov rax, [rdi + 8]\nvmovups zmm11, [rsi + rax]\n", extreme!(wide, $i, $join, $s, "zmm\\a", "zmm11")),
+                concat!("mov rax, [rdi + 8]\nvmovups ymm11, [rsi + rax]\n", extreme!(half, $i, $join, $s, "ymm\\a", "ymm11"))
+            ),
+            memory_first: family!(
+                64,
+                ["d" "a"],
+                concat!("mov rax, [rdi + 8]\nvmovups zmm11, [rsi + rax]\n", extreme!(wide, $i, $join, $s, "zmm11", "zmm\\a")),
+                concat!("mov rax, [rdi + 8]\nvmovups ymm11, [rsi + rax]\n", extreme!(half, $i, $join, $s, "ymm11", "ymm\\a"))
+            ),
+        }
+    };
+    (wide, $i:literal, $join:literal, $s:literal, $a:literal, $b:literal) => {
+        concat!(
+            "vcmp", $s, " k1, ", $a, ", ", $a, ", 3\nvcmp", $s, " k2, ", $a, ", ", $b, ", 0\n",
+            $i, $s, " zmm8, ", $a, ", ", $b, "\nvmova", $s, " zmm8{{k1}}, ", $a, "\n",
+            $join, $s, " zmm8{{k2}}, ", $a, ", ", $b, "\nvmova", $s, " zmm\\d, zmm8"
+        )
+    };
+    (half, $i:literal, $join:literal, $s:literal, $a:literal, $b:literal) => {
+        concat!(
+            "vcmp", $s, " ymm8, ", $a, ", ", $a, ", 3\n", $i, $s, " ymm9, ", $a, ", ", $b, "\n",
+            "vblendv", $s, " ymm9, ymm9, ", $a, ", ymm8\nvcmp", $s, " ymm8, ", $a, ", ", $b, ", 0\n",
+            $join, $s, " ymm10, ", $a, ", ", $b, "\nvblendv", $s, " ymm\\d, ymm9, ymm10, ymm8"
+        )
+    };
+}
+
 /// The handlers of an operation of two operands.
 pub fn pair(op: Two, lane: Width) -> Pair {
     match lane {
@@ -134,6 +175,8 @@ fn pair_of_eight(op: Two) -> Pair {
         Two::Sub => pair!(16, "vsubpd zmm\\d", "vsubpd ymm\\d"),
         Two::Mul => pair!(16, "vmulpd zmm\\d", "vmulpd ymm\\d"),
         Two::Div => pair!(16, "vdivpd zmm\\d", "vdivpd ymm\\d"),
+        Two::Max => extreme!("vmax", "vand", "pd"),
+        Two::Min => extreme!("vmin", "vor", "pd"),
         Two::AddInt => pair!(16, "vpaddq zmm\\d", "vpaddq ymm\\d"),
         Two::SubInt => pair!(16, "vpsubq zmm\\d", "vpsubq ymm\\d"),
         Two::And => pair!(16, "vpandq zmm\\d", "vpand ymm\\d"),
@@ -161,6 +204,8 @@ fn pair_of_four(op: Two) -> Pair {
         Two::Sub => pair!(16, "vsubps zmm\\d", "vsubps ymm\\d"),
         Two::Mul => pair!(16, "vmulps zmm\\d", "vmulps ymm\\d"),
         Two::Div => pair!(16, "vdivps zmm\\d", "vdivps ymm\\d"),
+        Two::Max => extreme!("vmax", "vand", "ps"),
+        Two::Min => extreme!("vmin", "vor", "ps"),
         Two::AddInt => pair!(16, "vpaddd zmm\\d", "vpaddd ymm\\d"),
         Two::SubInt => pair!(16, "vpsubd zmm\\d", "vpsubd ymm\\d"),
         Two::MulInt => pair!(16, "vpmulld zmm\\d", "vpmulld ymm\\d"),
