@@ -110,7 +110,7 @@ fn combine_all(op: ScatterOp, windows: &Windows<'_>, axes: &[Axis], updates: In<
 
 /// Bytes of windows that threads share out: each looks at all index vectors for those in its part of the operand, and
 /// whether one is cannot be foreseen, which takes longer than to join what is shorter.
-const LONG: usize = 512;
+const LONG: usize = 256;
 
 /// Calls `f(the part of the operand whose windows are meant)` for the whole operand, or for parts of it on several threads.
 fn each_part(windows: &Windows<'_>, (operand, bytes): (usize, usize), f: impl Fn(Range<isize>) + Sync) {
