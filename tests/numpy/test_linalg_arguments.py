@@ -15,6 +15,7 @@ SVD, EIG = lax.linalg.SvdAlgorithm, lax.linalg.EigImplementation
 
 REFUSED = [
     (lambda: jnp.linalg.matrix_power(square, 2.5), TypeError, r"exponent must be an integer, got 2\.5"),
+    (lambda: jax.jit(jnp.linalg.matrix_power)(square, 2), jax.errors.TracerIntegerConversionError, "argument n"),
     (lambda: jnp.linalg.matrix_rank(square, rtol=0.1, tol=0.1), ValueError, "only one of tol or rtol"),
     (lambda: jnp.linalg.multi_dot([tall]), ValueError, r"requires at least two arrays; got len\(arrays\)=1"),
     (lambda: jnp.linalg.multi_dot([tall, tall]), ValueError, r"last dimension of each array .*\[\(5, 3\), \(5, 3\)\]"),

@@ -13,6 +13,7 @@ from typing import Any
 
 from ferrax._boundary import expose as _expose
 from ferrax._core import asarray
+from ferrax.errors import TracerIntegerConversionError
 from ferrax.numpy import _diagonal, _products, _shape
 from ferrax.numpy._args import (
     Array,
@@ -219,6 +220,8 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
         raise TypeError("Last 2 dimensions of the array must be square")
     try:
         n = operator.index(n)
+    except TracerIntegerConversionError:
+        raise
     except TypeError as error:
         raise TypeError(f"exponent must be an integer, got {n}") from error
     if n < 0:
