@@ -281,6 +281,8 @@ def _checked(name: str, value: Any) -> Any:
         value = getattr(value, "value", value)
     elif name == "jax_traceback_filtering":
         allowed = _TRACEBACK_FILTERING
+    elif name == "jax_logging_level":
+        from ferrax._logging import LEVELS as allowed
     elif name == "jax_legacy_prng_key":
         allowed = ("allow", "warn", "error")
     elif name == "jax_transfer_guard" or name in _GUARDS:
@@ -326,18 +328,6 @@ def _watches(read: Callable[[str], Any]) -> bool:
     return any(read(name) not in (None, False, "allow") for name in _WATCHING)
 
 
-def _log(name: str, value: str) -> None:
-    """Lets loggers tell more: all of ferrax's from a level on, or everything of those that are named."""
-    import logging  # few programs ask for this
-
-    if name == "jax_logging_level":
-        logging.getLogger("ferrax").setLevel(value.upper())
-        return
-    for module in value.split(","):
-        if module.strip():
-            logging.getLogger(module.strip()).setLevel(logging.DEBUG)
-
-
 class Config:
     """The settings of the process: read as attributes, changed with ``update``.
 
@@ -381,7 +371,9 @@ class Config:
         elif name == "jax_traceback_filtering":
             _ferrax.set_traceback_filtering(value != "off")
         elif name in ("jax_logging_level", "jax_debug_log_modules"):
-            _log(name, value or "")
+            from ferrax import _logging  # few programs ask for this
+
+            _logging.apply(name, value)
         _values[name] = value
         if name == "jax_transfer_guard":
             _values.update(dict.fromkeys(_GUARDS, value))

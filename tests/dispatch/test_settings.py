@@ -397,6 +397,53 @@ def test_levels_of_logging():
     finally:
         jax.config.update("jax_logging_level", "NOTSET")
     assert logger.level == logging.NOTSET
+    jax.config.update("jax_logging_level", None)
+    assert logger.level == logging.NOTSET
+    jax.config.update("jax_logging_level", "NOTSET")
+    with pytest.raises(ValueError, match=r"must be None or in \['NOTSET', 'DEBUG', .*, got 'loud'"):
+        jax.config.update("jax_logging_level", "loud")
+
+
+def test_modules_that_log_everything(capsys):
+    below, other = logging.getLogger("ferrax.below.it"), logging.getLogger("elsewhere")
+    try:
+        jax.config.update("jax_debug_log_modules", "jax.below,jax.below.it,")
+        below.debug("first")
+        other.debug("second")
+        jax.config.update("jax_logging_level", "INFO")
+        below.debug("third")
+        jax.config.update("jax_logging_level", "NOTSET")
+        jax.config.update("jax_debug_log_modules", "elsewhere")
+        below.debug("fourth")
+        other.debug("fifth")
+    finally:
+        jax.config.update("jax_logging_level", "NOTSET")
+        jax.config.update("jax_debug_log_modules", "")
+    other.debug("sixth")
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.rpartition(": ")[2] for line in lines] == ["first", "third", "fifth"]
+    assert re.match(r"DEBUG:\S+ \S+:ferrax\.below\.it:\d+: first", lines[0])
+
+
+def test_loggers_are_named_one_by_one(capsys):
+    from ferrax._src import logging_config
+
+    first, second = logging.getLogger("ferrax.first"), logging.getLogger("second")
+    logging_config._enable_debug_logging("jax.first")
+    logging_config._enable_debug_logging("second")
+    first.debug("a")
+    second.debug("b")
+    logging_config._disable_all_debug_logging()
+    second.debug("c")
+    logging_config.update_debug_log_modules("second")
+    first.debug("d")
+    second.debug("e")
+    logging_config.update_debug_log_modules(None)
+    logging_config.update_logging_level_global("WARNING")
+    first.warning("f")
+    logging_config.update_logging_level_global(None)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.rpartition(": ")[2] for line in lines] == ["a", "b", "e", "f"]
 
 
 # ---- default_matmul_precision

@@ -370,7 +370,9 @@ def test_frozen_dictionaries():
     assert dict(d) == {"a": 1} and len(d) == 1 and "b" not in d
 
 
-@pytest.mark.parametrize("module", ["ir", "passmanager", "dialects.func", "dialects.sdy", "dialects.chlo"])
+@pytest.mark.parametrize(
+    "module", ["ir", "passmanager", "dialects.func", "dialects.sdy", "dialects.chlo", "dialects.mhlo"]
+)
 def test_there_is_no_mlir(module):
     with pytest.raises(AttributeError, match="ferrax has no MLIR"):
         importlib.import_module(f"ferrax._src.lib.mlir.{module}").Module

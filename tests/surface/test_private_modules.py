@@ -76,7 +76,6 @@ WITHOUT = [
     ("pretty_printer", "Doc text"),
     ("random", "PRNGSpec"),
     ("shard_map", "shard_map_p"),
-    ("sourcemap", "SourceMap"),
     ("xla_metadata_lib", "XlaMetadata"),
 ]
 

@@ -365,7 +365,7 @@ impl IndexUpdateRef {
         options: UpdateOptions,
     ) -> PyResult<Bound<'py, PyAny>> {
         let x = &self.array.bind(py).get().value;
-        if values.0.dtype() != x.dtype() && !safe_to_cast(x, &values.0) {
+        if values.0.dtype() != x.dtype() && !safe_to_cast(x, &values.0).py()? {
             unsafe_cast(py, x, &values.0)?;
         }
         let index = self.index.bind(py);

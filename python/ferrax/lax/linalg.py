@@ -23,7 +23,7 @@ __all__ = [
 
 
 class EigImplementation(enum.Enum):
-    """Names of implementations of `eig`. Every one is accepted and means the one that there is.
+    """Names of implementations of `eig`, of which there is LAPACK's.
 
     Example:
       >>> from ferrax import lax
@@ -51,7 +51,7 @@ class EighImplementation(enum.Enum):
 
 
 class SvdAlgorithm(enum.Enum):
-    """Names of algorithms of `svd`. Every one is accepted and means the one that there is.
+    """Names of algorithms of `svd`. All but Jacobi's and the polar one are accepted, and mean the one that there is.
 
     Example:
       >>> from ferrax import lax
@@ -348,7 +348,7 @@ def svd(x: ArrayLike, *, full_matrices: bool = True, compute_uv: bool = True,
       full_matrices: U is m × m and Vᴴ is n × n; else m × k and k × n with k = min(m, n).
       compute_uv: give U and Vᴴ too.
       subset_by_index: None.
-      algorithm: accepted, and means nothing on a CPU.
+      algorithm: which algorithm; all that are accepted mean the one that there is.
 
     Returns:
       U, s, Vᴴ; or s alone. Singular values are real, of shape (..., k), in descending order. NaN where `x` is not
@@ -356,7 +356,7 @@ def svd(x: ArrayLike, *, full_matrices: bool = True, compute_uv: bool = True,
 
     Raises:
       TypeError: no floating dtype, or fewer than two axes.
-      NotImplementedError: for a subset.
+      NotImplementedError: for a subset, or Jacobi's or the polar algorithm.
 
     Example:
       >>> import ferrax.numpy as jnp
@@ -367,6 +367,8 @@ def svd(x: ArrayLike, *, full_matrices: bool = True, compute_uv: bool = True,
     if subset_by_index is not None and full_matrices and compute_uv:
         raise ValueError("full_matrices and subset_by_index cannot both be set")
     _no_subset("svd", subset_by_index)
+    if algorithm in (SvdAlgorithm.JACOBI, SvdAlgorithm.POLAR):
+        raise NotImplementedError("The SVD Jacobi and Polar algorithms are not implemented on CPU.")
     s, *vectors = _lax.svd(x, full_matrices, compute_uv)
     return (vectors[0], s, vectors[1]) if compute_uv else s
 
@@ -381,7 +383,7 @@ def eig(x: ArrayLike, *, compute_left_eigenvectors: bool = True, compute_right_e
       compute_left_eigenvectors: give u.
       compute_right_eigenvectors: give v.
       enable_eigvec_derivs: must be False: only eigenvalues have derivatives here.
-      implementation: accepted, and means nothing on a CPU.
+      implementation: None or LAPACK's.
       use_magma: accepted, and means nothing on a CPU.
 
     Returns:
@@ -390,7 +392,7 @@ def eig(x: ArrayLike, *, compute_left_eigenvectors: bool = True, compute_right_e
 
     Raises:
       TypeError: no floating dtype, or fewer than two axes.
-      ValueError: the matrices are not square.
+      ValueError: the matrices are not square, or another implementation is asked for.
       NotImplementedError: derivatives of eigenvectors are asked for.
 
     Example:
@@ -402,6 +404,8 @@ def eig(x: ArrayLike, *, compute_left_eigenvectors: bool = True, compute_right_e
     """
     if enable_eigvec_derivs:
         raise NotImplementedError("lax.linalg.eig with enable_eigvec_derivs=True is not implemented")
+    if implementation not in (None, EigImplementation.LAPACK):
+        raise ValueError("Only the lapack implementation is supported on CPU.")
     return _lax.eig(x, compute_left_eigenvectors, compute_right_eigenvectors)
 
 
@@ -537,6 +541,7 @@ def symmetric_product(
 
     Raises:
       TypeError: dtypes or batch axes differ.
+      ValueError: the shapes do not fit.
 
     Example:
       >>> import ferrax.numpy as jnp
@@ -546,6 +551,11 @@ def symmetric_product(
              [2., 4.]], dtype=float32)
     """
     a, c = _asarray(a_matrix), _asarray(c_matrix)
+    if a.ndim < 2 or c.shape[-2:] != (a.shape[-2],) * 2:
+        raise ValueError(
+            "symmetric_update expects a rectangular matrix of shape (m, n) and a square matrix of shape (n, n). "
+            f"Got shapes {a.shape} and {c.shape}."
+        )
     order = (*range(a.ndim - 2), a.ndim - 1, a.ndim - 2)
     out = alpha * _lax.batch_matmul(a, _lax.transpose(a, order), None) + beta * c
     if not symmetrize_output:

@@ -104,6 +104,10 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> np.dtype:
     Returns:
       A `numpy.dtype`.
 
+    Raises:
+      ValueError: arrays cannot have one of the dtypes.
+      TypePromotionError: the dtypes have no common one.
+
     >>> import ferrax.numpy as jnp
     >>> jnp.promote_types("int32", "bfloat16")
     dtype(bfloat16)
@@ -113,6 +117,11 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> np.dtype:
     # arrays of both do.
     narrow = all(isinstance(d, np.dtype) and d.itemsize < 8 for d in operands)
     with contextlib.nullcontext() if narrow else enable_x64(True):
+        for operand in operands:
+            try:
+                _core.result_type(operand)
+            except TypeError:
+                raise ValueError(f"dtype={operand!r} is not a valid dtype for JAX type promotion.") from None
         return np.dtype(_core.result_type(*operands))
 
 

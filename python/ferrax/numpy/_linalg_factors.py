@@ -86,9 +86,9 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
 
     Args:
       a: array of shape (..., m, n).
-      mode: "reduced" for Q of shape (..., m, k) and R of shape (..., k, n) with k = min(m, n); "complete" (or "full")
-        for Q of shape (..., m, m) and R of shape (..., m, n); "r" for R alone; "raw" for the reflections that Q is
-        the product of, of shape (..., n, m), and their factors tau, of shape (..., k).
+      mode: "reduced" (or "full", its old name) for Q of shape (..., m, k) and R of shape (..., k, n) with
+        k = min(m, n); "complete" for Q of shape (..., m, m) and R of shape (..., m, n); "r" for R alone; "raw" for
+        the reflections that Q is the product of, of shape (..., n, m), and their factors tau, of shape (..., k).
 
     Returns:
       `Q` and `R`, or R, or the reflections and their factors.
@@ -107,7 +107,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
         return _raw_qr(x)
     if mode not in ("reduced", "r", "complete", "full"):
         raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
-    q, r = _lax_linalg.qr(x, full_matrices=mode in ("complete", "full"))
+    q, r = _lax_linalg.qr(x, full_matrices=mode == "complete")
     return r if mode == "r" else QRResult(q, r)
 
 

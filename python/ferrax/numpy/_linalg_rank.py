@@ -63,11 +63,16 @@ def matrix_rank(M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool 
     Returns:
       int32 array of shape (...).
 
+    Raises:
+      ValueError: both `rtol` and `tol` are given.
+
     >>> import ferrax.numpy as jnp
     >>> jnp.linalg.matrix_rank(jnp.ones((3, 3)))
     Array(1, dtype=int32)
     """
     (a,) = promote_inexact("jnp.linalg.matrix_rank", M)
+    if tol is not None and rtol is not None:
+        raise ValueError("matrix_rank: only one of tol or rtol may be specified.")
     if a.ndim < 2:
         return lax.convert_element_type(_reductions.any(a != 0), np.int32)
     s = svd(a, full_matrices=False, compute_uv=False, hermitian=hermitian)

@@ -318,6 +318,14 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: tuple[int, ...] | None = None)
         x = lax.transpose(x, [i for i in range(x.ndim) if i not in moved] + moved)
     shape = x.shape[y.ndim :]
     size = int(np.prod(shape))
-    if size != y.size or x.size != size * size:
-        raise ValueError(f"tensorsolve needs as many unknowns as equations; got shapes {x.shape} and {y.shape}")
+    if x.shape[: y.ndim] != y.shape:
+        raise ValueError(
+            "After moving axes to end, leading shape of a must match shape of b. "
+            f"Got a.shape={x.shape}, b.shape={y.shape}"
+        )
+    if y.size != size:
+        raise ValueError(
+            "Input arrays must have prod(a.shape[:b.ndim]) == prod(a.shape[b.ndim:]); "
+            f"got a.shape={x.shape}, b.ndim={y.ndim}."
+        )
     return solve(x.reshape(size, size), y.ravel()).reshape(shape)

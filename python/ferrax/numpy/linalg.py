@@ -13,6 +13,7 @@ from typing import Any
 
 from ferrax._boundary import expose as _expose
 from ferrax._core import asarray
+from ferrax.errors import TracerIntegerConversionError
 from ferrax.numpy import _diagonal, _products, _shape
 from ferrax.numpy._args import (
     Array,
@@ -204,7 +205,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
       Array of the shape of `a`, and of its dtype unless integers are inverted.
 
     Raises:
-      TypeError: for matrices that are not square.
+      TypeError: for matrices that are not square, or an exponent that is no integer.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.linalg.matrix_power(jnp.array([[1., 1.], [0., 1.]]), 3)
@@ -217,7 +218,12 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
         raise TypeError(f"{x.ndim}-dimensional array given. Array must be at least two-dimensional")
     if x.shape[-1] != x.shape[-2]:
         raise TypeError("Last 2 dimensions of the array must be square")
-    n = operator.index(n)
+    try:
+        n = operator.index(n)
+    except TracerIntegerConversionError:
+        raise
+    except TypeError as error:
+        raise TypeError(f"exponent must be an integer, got {n}") from error
     if n < 0:
         x, n = inv(x), -n
     if n == 0:
@@ -256,13 +262,17 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
     require("jnp.linalg.multi_dot", *arrays)
     chain = [asarray(x) for x in arrays]
     if len(chain) < 2:
-        raise ValueError(f"multi_dot needs at least two arrays, got {len(chain)}.")
+        raise ValueError(f"multi_dot requires at least two arrays; got len(arrays)={len(chain)}")
     if chain[0].ndim not in (1, 2) or chain[-1].ndim not in (1, 2) or any(x.ndim != 2 for x in chain[1:-1]):
-        raise ValueError("multi_dot: input arrays must all be two-dimensional, except for the first and last array.")
-    for i, (x, y) in enumerate(itertools.pairwise(chain)):
-        if x.shape[-1] != y.shape[0]:
-            raise ValueError(f"multi_dot: last dimension of array {i} must match first dimension of array {i + 1}, "
-                             f"got shapes {x.shape} and {y.shape}.")  # fmt: skip
+        raise ValueError(
+            "multi_dot: input arrays must all be two-dimensional, except for the first and last array which may be 1 "
+            f"or 2 dimensional. Got array shapes {[x.shape for x in chain]}"
+        )
+    if any(x.shape[-1] != y.shape[0] for x, y in itertools.pairwise(chain)):
+        raise ValueError(
+            "multi_dot: last dimension of each array must match first dimension of following array. Got array shapes "
+            f"{[x.shape for x in chain]}"
+        )
     sizes = [1 if chain[0].ndim == 1 else chain[0].shape[0], *(x.shape[0] for x in chain[1:]),
              1 if chain[-1].ndim == 1 else chain[-1].shape[1]]  # fmt: skip
     best: dict[tuple[int, int], tuple[int, int]] = {(i, i): (0, i) for i in range(len(chain))}

@@ -21,6 +21,7 @@ from ferrax import jit, lax
 from ferrax._ferrax import Array
 from ferrax._narrow import limits
 from ferrax._shapes import broadcast_shapes, static_shape
+from ferrax.numpy._args import promote_inexact
 from ferrax.random import _arguments as args
 from ferrax.random._bits import randint, random_words, uniform
 from ferrax.random._continuous import gumbel
@@ -481,7 +482,7 @@ def multinomial(
       n: number of trials; array of shape (...).
       p: probabilities of the outcomes; array of shape (..., k).
       shape: shape of the result, the last axis being ``k``; what the parameters broadcast to when None.
-      dtype: a float dtype; the default when None.
+      dtype: of the result; the default float when None. The counts are drawn in the parameters' own.
       unroll: how many outcomes a step of the loop handles.
 
     Returns:
@@ -492,8 +493,8 @@ def multinomial(
     Array(10., dtype=float32)
     """
     key, _ = checked_key("multinomial", key)
-    dtype = args.checked_dtype("multinomial", args.float_or(dtype))
-    n, p = (jnp.asarray(x).astype(dtype) for x in (n, p))
+    dtype = args.float_or(dtype)
+    n, p = promote_inexact("multinomial", n, p)
     batch = tuple(broadcast_shapes(n.shape, p.shape[:-1]))
     full = (*batch, p.shape[-1])
     shape = full if shape is None else args.broadcast_shape(shape, np.empty(full))
@@ -505,8 +506,8 @@ def multinomial(
 
     def step(left, item):
         ratio, outcome_key = item
-        count = binomial(outcome_key, left, jnp.clip(ratio, 0, 1), shape=left.shape, dtype=dtype)
+        count = binomial(outcome_key, left, jnp.clip(ratio, 0, 1), shape=left.shape, dtype=left.dtype)
         return left - count, count
 
     _, counts = lax.scan(step, n, (ratios, keys), unroll=unroll)
-    return jnp.moveaxis(counts, 0, -1)
+    return jnp.moveaxis(counts, 0, -1).astype(dtype)

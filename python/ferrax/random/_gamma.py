@@ -7,6 +7,7 @@ rejected changes no other. Read next: ``_discrete.py``.
 
 from __future__ import annotations
 
+import operator
 from functools import partial
 from typing import Any
 
@@ -407,7 +408,7 @@ def ball(
     (2, 3)
     """
     key, shape, dtype = args.sampler("ball", key, shape, dtype)
-    return _ball(key, int(d), p, shape, dtype)
+    return _ball(key, operator.index(d), p, shape, dtype)
 
 
 @partial(jit, static_argnums=(1, 3, 4))

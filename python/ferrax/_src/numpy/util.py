@@ -1,31 +1,42 @@
 """Arguments of NumPy's functions."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 import ferrax.numpy as jnp
 from ferrax import _ferrax
 from ferrax._src._unprovided import unprovided_names
-from ferrax._src.dtypes import to_inexact_dtype, to_numeric_dtype
+from ferrax._src.dtypes import lattice_result_type, to_complex_dtype, to_inexact_dtype, to_numeric_dtype
+
+
+def _converted(args: Sequence[Any], kind: Callable[[np.dtype], np.dtype]) -> list[Any]:
+    """The values as arrays of what `kind` makes of their common dtype, weak where that is a Python number's."""
+    dtype, weak = lattice_result_type(*args)
+    return [_ferrax.lax.convert(a, kind(dtype), weak) for a in args]
 
 
 def promote_dtypes(*args: Any) -> list[Any]:
     """The values as arrays of one dtype."""
     if len(args) < 2:
         return [jnp.asarray(a) for a in args]
-    dtype, weak = jnp.result_type(*args), all(_ferrax.typeof(a).weak_type for a in args)
-    return [_ferrax.lax.convert(a, dtype, weak) for a in args]
+    return _converted(args, lambda dtype: dtype)
 
 
 def promote_dtypes_inexact(*args: Any) -> list[Any]:
     """The values as arrays of one dtype of floats or complex numbers."""
-    dtype, weak = to_inexact_dtype(jnp.result_type(*args)), all(_ferrax.typeof(a).weak_type for a in args)
-    return [_ferrax.lax.convert(a, dtype, weak) for a in args]
+    return _converted(args, to_inexact_dtype)
+
+
+def promote_dtypes_complex(*args: Any) -> list[Any]:
+    """The values as arrays of one dtype of complex numbers."""
+    return _converted(args, to_complex_dtype)
 
 
 def promote_dtypes_numeric(*args: Any) -> list[Any]:
     """The values as arrays of one dtype of numbers: that of bools is int32."""
-    dtype, weak = to_numeric_dtype(jnp.result_type(*args)), all(_ferrax.typeof(a).weak_type for a in args)
-    return [_ferrax.lax.convert(a, dtype, weak) for a in args]
+    return _converted(args, to_numeric_dtype)
 
 
 def ensure_arraylike(fun_name: str, *args: Any) -> Any:

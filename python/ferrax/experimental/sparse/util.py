@@ -16,7 +16,8 @@ from ferrax.experimental.sparse._base import (
     SparseEfficiencyWarning,
     SparseInfo,
 )
-from ferrax.lax import squeeze
+from ferrax.experimental.sparse._bcsr_functions import rows_of
+from ferrax.lax import convert_element_type, squeeze
 from ferrax.tree_util import tree_flatten
 
 __all__ = [
@@ -96,6 +97,11 @@ def broadcasting_vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any =
         return vmap(fun, tree.unflatten(kept), out_axes, axis_size=size)(*tree.unflatten(taken))
 
     return mapped
+
+
+def _csr_to_coo(indices: Any, indptr: Any) -> tuple[Any, Any]:
+    """The row and the column of each element of a matrix of compressed rows."""
+    return convert_element_type(rows_of(indptr, indices.shape[0]), indices.dtype), indices
 
 
 _expose(globals())

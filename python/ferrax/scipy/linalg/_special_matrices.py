@@ -55,7 +55,9 @@ def block_diag(*arrs: ArrayLike) -> Array:
     Array([[1, 2, 0],
            [0, 0, 3]], dtype=int32)
     """
-    blocks = promote(_NAME + "block_diag", *(asarray(x) for x in arrs)) if arrs else [lax.full((1, 0), 0.0)]
+    blocks = (
+        promote(_NAME + "block_diag", *(asarray(x) for x in arrs)) if arrs else [lax.full((1, 0), 0.0, default_float())]
+    )
     for i, x in enumerate(blocks):
         if x.ndim > 2:
             raise ValueError(f"Arguments to scipy.linalg.block_diag must have at most 2 dimensions, got shape "
@@ -109,6 +111,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """
     column = to_array(_NAME + "toeplitz", c)
     column, row = promote(_NAME + "toeplitz", column, conj(column) if r is None else to_array(_NAME + "toeplitz", r))
+    column = lax.convert_element_type(column, column.dtype)  # the matrix's type is not weak, whatever it is made of
     column, row = _with_common_batch(_at_least_1d(column), _at_least_1d(row))
     m, n = column.shape[-1], row.shape[-1]
     if m == 0 or n == 0:

@@ -33,6 +33,8 @@ class Found(NamedTuple):
     gradient: Array
     failed: Array
     evaluations: Array
+    #: steps outwards
+    count: Array
     #: 0 where it succeeded, 1 where narrowing failed, 3 where there were too many steps
     status: Array
 
@@ -130,7 +132,7 @@ def _bracketed(state: Search, new: Point, worse: Array) -> Search:
 
 
 def line_search(fun: Callable[[Array], Array], x: Array, direction: Array, value: Array, gradient: Array, first: Array,
-                maxiter: int) -> Found:  # fmt: skip
+                maxiter: int, sufficient: float = _SUFFICIENT, curvature: float = _CURVATURE) -> Found:  # fmt: skip
     """A step along `direction` with enough decrease and a flat enough slope.
 
     Args:
@@ -141,6 +143,8 @@ def line_search(fun: Callable[[Array], Array], x: Array, direction: Array, value
       gradient: of `fun` at `x`.
       first: the first step to try.
       maxiter: the largest number of steps outwards.
+      sufficient: which part of the fall that the first slope promises is enough.
+      curvature: which part of the first slope is flat enough.
     """
     origin = Point(lax.full_like(value, 0), value, real_dot(gradient, direction))
     least = 1e-5 if np.finfo(value.dtype).bits < 64 else 1e-10
@@ -156,10 +160,10 @@ def line_search(fun: Callable[[Array], Array], x: Array, direction: Array, value
         outward = _ufuncs.where(state.count == 0, first, 2.0 * state.low.step)
         step = _ufuncs.where(state.narrowing, _inside(state), outward)
         new, new_gradient = evaluated(step)
-        enough = new.value <= origin.value + _SUFFICIENT * step * origin.slope
+        enough = new.value <= origin.value + sufficient * step * origin.slope
         known = state.narrowing | (state.count > 0)
         worse = ~enough | (known & (new.value >= state.low.value))
-        good = ~worse & (lax.abs(new.slope) <= -_CURVATURE * origin.slope)
+        good = ~worse & (lax.abs(new.slope) <= -curvature * origin.slope)
         short = state.narrowing & (lax.abs(state.high.step - state.low.step) <= least)
         moved = _chosen(state.narrowing, _narrowed(state, new, worse), _bracketed(state, new, worse))
         narrowings = state.narrowings + lax.convert_element_type(state.narrowing, np.int32)
@@ -180,7 +184,7 @@ def line_search(fun: Callable[[Array], Array], x: Array, direction: Array, value
     step = _ufuncs.where(fallen, state.low.step, state.best.step)
     status = _ufuncs.where(state.failed, np.int32(1), _ufuncs.where(state.done, np.int32(0), np.int32(3)))
     return _settled(evaluated, Found(step, state.best.value, state.gradient, ~state.done,
-                                     state.count + state.narrowings, status), fallen)  # fmt: skip
+                                     state.count + state.narrowings, state.count, status), fallen)  # fmt: skip
 
 
 def _settled(evaluated: Callable[[Array], Any], found: Found, fallen: Array) -> Found:

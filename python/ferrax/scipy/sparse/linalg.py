@@ -89,7 +89,16 @@ def _operator(name: str, f: Any) -> Operator:
 
 
 def _in_dtype(f: Operator, dtype: Any) -> Operator:
-    return lambda x: _cast(f(x), dtype)
+    """An operator whose results are cast to the dtype of the vectors, which must be complex where they are."""
+
+    def applied(x: Any) -> Any:
+        out = f(x)
+        for leaf in tree.leaves(out):
+            if dtype_kind(leaf.dtype) == "c" and dtype_kind(dtype) != "c":
+                raise TypeError(f"the operator gives {leaf.dtype} for vectors of {dtype}: b or x0 must be complex then")
+        return _cast(out, dtype)
+
+    return applied
 
 
 def _identity(x: Any) -> Any:

@@ -3,8 +3,10 @@
 use super::direct::Region;
 use super::plan::{Access, plan};
 use super::{Index, Part, Resolved, direct_operand, resolve};
+use crate::numpy::result_type;
+use ferrax_base::config::{self, Flag};
 use ferrax_base::shape::Tuple;
-use ferrax_base::{Aval, Result, Scalar, Shape, bail, config, promotion};
+use ferrax_base::{Aval, Result, Scalar, Shape, bail, promotion};
 use ferrax_ir::{Array, Lit, Value};
 use ferrax_loops::{IndexMode, ScatterOp};
 use ferrax_ops::common::{float_of, with_unit_axes};
@@ -189,10 +191,12 @@ fn direct_set(x: &Value, parts: &[Part], values: &Value, options: UpdateOptions)
     }
 }
 
-/// Whether values of one dtype can stand in an array of another with no loss of kind, as updates ask.
-pub fn safe_to_cast(x: &Value, values: &Value) -> bool {
-    match promotion::result_type([(x.dtype(), x.weak()), (values.dtype(), values.weak())], config::x64()) {
-        Ok((dtype, _)) => dtype == x.dtype(),
-        Err(_) => false,
+/// Whether values of one dtype can stand in an array of another with no loss of kind, as updates ask; an error where
+/// operands of the two may not meet at all.
+pub fn safe_to_cast(x: &Value, values: &Value) -> Result<bool> {
+    let types = [(x.dtype(), x.weak()), (values.dtype(), values.weak())];
+    if Flag::StrictPromotion.get() {
+        result_type(&types)?;
     }
+    Ok(promotion::result_type(types, config::x64()).is_ok_and(|(dtype, _)| dtype == x.dtype()))
 }

@@ -5,7 +5,8 @@ from ferrax._src._unprovided import unprovided_names
 
 __getattr__ = unprovided_names(
     __name__,
-    "_shapes _vdot_real_tree _gmres_incremental _iterative_classical_gram_schmidt _safe_normalize",
+    "_gmres_batched _gmres_incremental _isolve _iterative_classical_gram_schmidt _safe_normalize _shapes "
+    "_vdot_real_tree",
     "a step of the solver that is not by itself here",
     names_of(__name__, "ferrax.scipy.sparse.linalg"),
 )

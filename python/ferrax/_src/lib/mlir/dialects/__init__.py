@@ -8,6 +8,7 @@ from ferrax._src.lib.mlir.dialects import (
     hlo as hlo,
     math as math,
     memref as memref,
+    mhlo as mhlo,
     mpmd as mpmd,
     scf as scf,
     sdy as sdy,
