@@ -277,7 +277,7 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> t
     Args:
       subscripts: as for `einsum`.
       *operands: arrays, or objects with `shape` and `dtype`.
-      optimize: as in `einsum`, or a path to describe.
+      optimize: a search, as `einsum` takes it, or a path to describe.
 
     Returns:
       The path, a list of tuples of positions (each step removes them and appends its result), and a description.
