@@ -334,7 +334,7 @@ def _assert_explicit(x: Any, sharding: NamedSharding, traced: bool, asked: bool)
     """Raises where a value over explicit axes has another sharding; users must name the axes that types name."""
     have = _ferrax.typeof(x).sharding if traced else x.sharding
     spec = have.spec if isinstance(have, NamedSharding) else PartitionSpec(*(None,) * x.ndim)
-    seen = NamedSharding(sharding.mesh, spec)
+    seen = NamedSharding(sharding.mesh, spec, memory_kind=sharding.memory_kind)
     wanted = whole_spec(sharding, x).spec
     pairs = zip(whole_spec(seen, x).spec, wanted, strict=True)
     if asked:
