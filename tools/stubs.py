@@ -28,7 +28,7 @@ NAMES_HEADER = '''"""The names of `_primitives.py`, which loads when one is aske
 
 #: Primitives that JAX's `lax` does not have: of random keys, of functions with rules or programs of their own, of the
 #: host; those of `lax.linalg` it has there.
-OUTSIDE_LAX = re.compile(r"random_.*|custom_.*|remat.*|.*_callback|.*-.*|.*call|(lu|tridiagonal)_solve")
+OUTSIDE_LAX = re.compile(r"random_.*|custom_.*|remat.*|.*_callback|debug_print|.*-.*|.*call|(lu|tridiagonal)_solve")
 OUTSIDE_LAX_BY_NAME = {
     "add_any", "add_jaxvals", "empty2", "get", "jit", "name", "pbroadcast", "psum_invariant", "pvary",
     "reduce_scatter", "swap", "threefry2x32", "while_linear",

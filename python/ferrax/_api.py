@@ -501,7 +501,8 @@ def make_jaxpr(
     Args:
       fun: function to trace.
       static_argnums: positions of arguments that are compile-time constants.
-      axis_env: accepted for compatibility; must be empty.
+      axis_env: pairs of a name and a size: mapped axes that `fun` may use, as if it were called under a map over them;
+        operations across them stay in the program.
       return_shape: whether to return `(program, result structure)` too.
 
     Returns:
@@ -510,11 +511,12 @@ def make_jaxpr(
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> print(jax.make_jaxpr(jnp.sin)(jnp.ones(3)))
     { lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }
+    >>> print(jax.make_jaxpr(lambda x: jax.lax.pmax(x, "i"), axis_env=[("i", 4)])(1.0))
+    { lambda ; a:f32[]. let b:f32[] = pmax[axes=('i',) axis_index_groups=None] a in (b,) }
     """
     if not callable(fun):
         raise TypeError(f"Expected a callable value, got {short(fun)}")
-    if axis_env:
-        raise NotImplementedError("make_jaxpr with axis_env is not implemented")
+    axes = [(name, operator.index(size)) for name, size in axis_env or ()]
     static = _indices(static_argnums, "static_argnums")  # type: ignore[arg-type]
 
     def make(*args: Any, **kwargs: Any) -> Any:
@@ -525,7 +527,7 @@ def make_jaxpr(
             rest = iter(values)
             return fun(*(args[i] if i in places else next(rest) for i in range(len(args))), **named)
 
-        target = call if places else fun
+        target = _with_axes(axes, call if places else fun)
         clock = _ferrax.trace_clock()
         try:
             with types_in_use((dynamic, kwargs)):
@@ -545,6 +547,18 @@ def make_jaxpr(
     made.__qualname__ = f"make_jaxpr({made.__qualname__})"
     made.__module__ = "ferrax"
     return made
+
+
+def _with_axes(axes: list[tuple[Any, int]], fun: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that is traced with named axes in force."""
+    if not axes:
+        return fun
+
+    @functools.wraps(fun)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return _ferrax.lax.with_axes(axes, lambda: fun(*args, **kwargs))
+
+    return called
 
 
 def types_in_use(args: Any) -> Any:

@@ -5,7 +5,8 @@ Callbacks get NumPy-compatible arrays and return what they announced. Read next:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,19 @@ from ferrax.sharding._manual import names_in_force
 __all__ = ["io_callback", "pure_callback"]
 
 
-def _bind(kind: str, callback: Callable[..., Any], result: Any, method: str | None, args: Any, kwargs: Any) -> Any:
+#: What stands in programs for the code of `debug_callback`, whose operands alone tell calls apart.
+_DEBUG = "<function debug_callback.<locals>._debug_callback.<locals>._flat_callback at 0xXXXXXXXXXXXX>"
+
+
+def _bind(
+    kind: str,
+    callback: Callable[..., Any],
+    result: Any,
+    method: str | None,
+    args: Any,
+    kwargs: Any,
+    printed: Callable[[], list[str]] | None = None,
+) -> Any:
     from ferrax.lax.parallel import axis_index
 
     leaves, tree = tree_util.tree_flatten((args, kwargs))
@@ -39,7 +52,7 @@ def _bind(kind: str, callback: Callable[..., Any], result: Any, method: str | No
             positional, named = tree.unflatten(values[:count])
             out = callback(*positional, **named)
         outs, got = tree_util.tree_flatten(out)
-        if kind in ("debug", "ordered_debug"):
+        if kind not in ("pure", "io", "ordered"):
             return []
         if got.num_leaves != out_tree.num_leaves:
             raise RuntimeError(
@@ -48,8 +61,13 @@ def _bind(kind: str, callback: Callable[..., Any], result: Any, method: str | No
             )
         return [_checked(callback, i, o, d) for i, (o, d) in enumerate(zip(outs, announced, strict=True))]
 
+    def shown() -> list[str]:
+        function = re.sub(" at 0x([0-9a-fA-F]+)", lambda m: " at 0x" + "X" * len(m[1]), repr(callback))
+        return [f"_FlatCallback(callback_func={function}, in_tree={tree})"]
+
     call.__name__ = _name(callback)
-    return out_tree.unflatten(_ferrax.bind_callback(call, structs, kind, method, leaves))
+    printed = printed or ((lambda: [_DEBUG]) if "debug" in kind else shown)
+    return out_tree.unflatten(_ferrax.bind_callback(call, structs, kind, method, leaves, printed))
 
 
 def _name(callback: Callable[..., Any]) -> str:
@@ -140,3 +158,18 @@ def io_callback(
 def debug_callback(callback: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs: Any) -> None:
     """Shows values to a Python function whose result is ignored; see `ferrax.debug.callback`."""
     _bind("ordered_debug" if ordered else "debug", callback, None, None, args, kwargs)
+
+
+def debug_print(
+    show: Callable[..., Any], operands: Sequence[Any], ordered: bool, printed: Callable[[], list[str]]
+) -> None:
+    """Has a Python function print values; see `ferrax.debug.print`.
+
+    Args:
+      show: function of arrays.
+      operands: the arrays.
+      ordered: whether prints keep their order.
+      printed: gives what stands for `show` in programs: its format, whether that has fields, the structure of the
+        values, the record of a log, NumPy's options of printing, and the values that are no arrays.
+    """
+    _bind("ordered_print" if ordered else "print", show, None, None, tuple(operands), {}, printed)

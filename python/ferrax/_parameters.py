@@ -21,7 +21,6 @@ _UNARY = "cbrt cos exp exp2 expm1 log log1p logistic rsqrt sin sqrt tan tanh"
 _SILENT: dict[str, dict[str, Any]] = {
     **{name: {"accuracy": None} for name in _UNARY.split()},
     "broadcast_in_dim": {"broadcast_dimensions": (), "sharding": None},
-    "conv_general_dilated": {"out_sharding": None},
     "convert_element_type": {"sharding": None},
     "dot_general": {"precision": None, "preferred_element_type": None, "out_sharding": None},
     "eigh": {"algorithm": None, "subset_by_index": None},

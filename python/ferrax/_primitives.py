@@ -481,6 +481,7 @@ _MULTIPLE = frozenset(
         "custom_vmap_call",
         "dce_sink",
         "debug_callback",
+        "debug_print",
         "device_put",
         "eig",
         "eigh",

@@ -374,7 +374,7 @@ def settled(ref: Any, cell: Any, value: Any) -> Any:
             "vmapped": ("vmapped value on an unbatched", "to the vmapped"),
             "differentiated": ("a differentiated value on a non-differentiated", "of the differentiated"),
         }[str(error)]
-        raise ValueError(
+        raise Exception(
             f"performing a set/swap operation with {what} array reference of type {ref._aval}. Move the array "
             f"reference to be an argument {of} function?"
         ) from None

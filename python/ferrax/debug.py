@@ -16,7 +16,7 @@ import numpy as np
 
 from ferrax import _ferrax, tree_util
 from ferrax._boundary import expose as _expose
-from ferrax._callbacks import debug_callback
+from ferrax._callbacks import debug_callback, debug_print
 from ferrax._texts import short
 from ferrax.extend.core import Effect
 from ferrax.sharding._draw import (
@@ -200,7 +200,12 @@ def _show(ordered: bool, unchecked: bool, to_log: bool, fmt: str, /, *args: Any,
         else:
             builtins.print(text)
 
-    debug_callback(show, *[v for i, v in enumerate(leaves) if i not in static], ordered=ordered)
+    def printed() -> list[str]:
+        fields = bool(fmt) and next(iter(string.Formatter().parse(fmt)))[1] is not None
+        record = repr(_logger.makeRecord(_logger.name, logging.INFO, "", 0, "", (), None)) if to_log else "None"
+        return [fmt, str(fields), str(tree), record, str(tuple(options.items())), str(tuple(static.items()))]
+
+    debug_print(show, [v for i, v in enumerate(leaves) if i not in static], ordered, printed)
 
 
 def log(

@@ -94,6 +94,16 @@ jnp.fill_diagonal(jnp.ones((2, 2)), 0) => JAX arrays are immutable, must use inp
 jnp.gcd(1.0, 1) => Arguments to jax.numpy.gcd must be integers.
 jnp.linalg.slogdet(jnp.ones((2, 3))) => Argument to slogdet() must have shape [..., n, n], got (2, 3)
 jax.random.wrap_key_data(jnp.ones(2)) => JAX encountered invalid PRNG key data: expected key_data.dtype = uint32; got dtype=float32
+lax.with_sharding_constraint(jnp.ones(4), explicit("x")) => The spec of NamedSharding passed to with_sharding_constraint can only refer to Auto axes of the mesh. Got spec=P('x',) and mesh=AbstractMesh('x': 1, axis_types=(Explicit,)
+jit(lambda x: lax.with_sharding_constraint(x, explicit("x")))(jnp.ones(4)) => can only refer to Auto axes of the mesh. Got spec=P('x',)
+under_mesh(lambda: jit(lambda x: lax.with_sharding_constraint(x, jax.P("x")))(jnp.ones(4))) => `with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`. The array sharding: P(None,) did not match the sharding provided: P('x',).
+jax.reshard(jnp.ones(3), -1) => `out_sharding` argument of reshard only supports instances of `NamedSharding` or `PartitionSpec`. Got -1 of type: <class 'int'>
+written(lambda ref, x: ref.__setitem__(..., x)) => performing a set/swap operation with vmapped value on an unbatched array reference of type Ref{float32[3]}. Move the array reference to be an argument to the vmapped function?
+jax.make_jaxpr(lambda x: lax.psum(x, "j"), axis_env=[("i", 3)])(1.0) => Found an unbound axis name: j.
+jax.make_jaxpr(lambda x: x, axis_env=3)(1.0) => 'int' object is not iterable
+lax.reduce_sum(jax.random.split(jax.random.key(0)), (0,)) => reduce_sum does not accept dtype key<fry>. Accepted dtypes are subtypes of number.
+lax.bitcast_convert_type(jax.random.key(0), "int32") => unexpected input: dtype=key<fry>
+lax.betainc(*[jax.random.key(0)] * 3) => does not accept dtype key<fry> at position 0. Accepted dtypes at position 0 are subtypes of floating.
 """
 
 
@@ -118,8 +128,29 @@ def _names(package):
         f.defvjp(fwd, bwd)
         return j.grad(f)(1.0)
 
+    mesh = j.make_mesh((1,), ("x",), axis_types=(j.sharding.AxisType.Explicit,))
+
+    def explicit(*axes):
+        return j.NamedSharding(mesh, j.P(*axes))
+
+    def under_mesh(f):
+        with j.set_mesh(mesh):
+            return f()
+
+    def written(write):
+        ref = j.new_ref(j.numpy.zeros(3))
+        j.vmap(lambda x: write(ref, x))(j.numpy.ones((2, 3)))
+
     given = {"jax": j, "jnp": j.numpy, "lax": j.lax, "jit": j.jit, "grad": j.grad, "vmap": j.vmap, "np": np}
-    return given | {"NoEq": NoEq, "jvp_of": jvp_of, "vjp_of": vjp_of, "FUN": lambda x, y: x}
+    return (
+        given
+        | {"NoEq": NoEq, "jvp_of": jvp_of, "vjp_of": vjp_of, "FUN": lambda x, y: x}
+        | {
+            "explicit": explicit,
+            "under_mesh": under_mesh,
+            "written": written,
+        }
+    )
 
 
 def _message(package, expression):
@@ -139,3 +170,55 @@ def test_heads(row):
     assert fragment in theirs, theirs
     assert fragment in ours, ours
     assert our_class == their_class
+
+
+#: Calls of functions with `out_sharding`, and how errors name the function.
+SHARDED = """
+jnp.arange(3, out_sharding=S) => jnp.arange
+jnp.zeros(3, out_sharding=S) => jnp.zeros
+jnp.ones(3, out_sharding=S) => jnp.ones
+jnp.full(3, 1.0, out_sharding=S) => full
+jnp.ones_like(jnp.ones(3), out_sharding=S) => jnp.ones_like
+jnp.full_like(jnp.ones(3), 2, out_sharding=S) => full_like
+jnp.asarray([1, 2], out_sharding=S) => jnp.array
+jnp.bincount(jnp.arange(3), length=3, out_sharding=S) => jnp.bincount
+jnp.einsum("i,i->i", jnp.ones(3), jnp.ones(3), out_sharding=S) => einsum
+jnp.dot(jnp.ones(3), jnp.ones(3), out_sharding=S) => dot_general
+jnp.matmul(jnp.ones(3), jnp.ones(3), out_sharding=S) => dot_general
+jnp.tensordot(jnp.ones(3), jnp.ones(3), 1, out_sharding=S) => dot_general
+jnp.reshape(jnp.ones(4), (2, 2), out_sharding=S) => reshape
+jnp.ones((2, 2)).ravel(out_sharding=S) => reshape
+jnp.broadcast_to(jnp.ones(3), (2, 3), out_sharding=S) => jnp.broadcast_to
+jnp.repeat(jnp.ones(3), 2, out_sharding=S) => repeat
+lax.broadcasted_iota("int32", (3,), 0, out_sharding=S) => broadcasted_iota
+lax.dot_general(jnp.ones(3), jnp.ones(3), (((0,), (0,)), ((), ())), out_sharding=S) => dot_general
+lax.reshape(jnp.ones(4), (2, 2), out_sharding=S) => reshape
+lax.broadcast(jnp.ones(4), (2,), out_sharding=S) => broadcast_in_dim
+lax.empty((3,), "float32", out_sharding=S) => lax.empty
+jax.random.uniform(jax.random.key(0), (3,), out_sharding=S) => uniform
+jax.random.randint(jax.random.key(0), (3,), 0, 4, out_sharding=S) => randint
+"""
+
+
+@pytest.mark.parametrize("row", SHARDED.strip().splitlines())
+def test_out_sharding_is_a_named_one(row):
+    expression, name = row.split(" => ")
+    for given in ("-1", "jax.sharding.SingleDeviceSharding(jax.devices()[0])"):
+        called = expression.replace("=S", f"={given}")
+        (their_class, theirs), (our_class, ours) = (_message(p, called) for p in ("jax", "ferrax"))
+        fragment = (
+            f"`out_sharding` argument of {name} only supports instances of `NamedSharding` or `PartitionSpec`. Got "
+        )
+        assert fragment in theirs and fragment in ours, (theirs, ours)
+        assert our_class == their_class == "TypeError"
+
+
+@pytest.mark.parametrize("numbers", [3, None, (1, 2)])
+def test_dimension_numbers_of_another_type(numbers):
+    lax, jnp = _names("ferrax")["lax"], _names("ferrax")["jnp"]
+    x, at = jnp.ones((3, 3)), jnp.zeros((1, 1), "int32")
+    with pytest.raises(TypeError, match="dimension_numbers must be an instance of GatherDimensionNumbers"):
+        lax.gather(x, at, numbers, (1, 3))
+    for scatter in (lax.scatter, lax.scatter_add, lax.scatter_max):
+        with pytest.raises(TypeError, match="dimension_numbers must be an instance of ScatterDimensionNumbers"):
+            scatter(x, at, jnp.ones((1, 3)), numbers)

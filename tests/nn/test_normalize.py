@@ -115,6 +115,9 @@ def test_attention():
     ):  # fmt: skip
         check("dot_product_attention", q, k, v, rtol=3e-5, jitted=True, **kwargs)
     check("dot_product_attention", *attention_arrays(batch=False), rtol=3e-5)
+    for shape in ((4, 5), (5,), (4, 1, 5)):  # axes that a bias or a mask leaves out in front
+        check("dot_product_attention", q, k, v, rtol=3e-5, bias=rng.normal(size=shape).astype("float32"))
+        check("dot_product_attention", q, k, v, rtol=3e-5, mask=rng.random(shape) > 0.2)
     with pytest.raises(ValueError, match="must be a multiple"):
         ferrax.nn.dot_product_attention(jnp.ones((1, 2, 3, 4)), jnp.ones((1, 2, 2, 4)), jnp.ones((1, 2, 2, 4)))
 

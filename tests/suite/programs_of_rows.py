@@ -29,7 +29,7 @@ ONLY_RUST = {
 
 #: No derivatives, no batches: they are compared as they are.
 PLAIN = {"random_bits", "random_clone", "random_fold_in", "random_seed", "random_split", "random_unwrap", "random_wrap",
-         "threefry2x32", "io_callback", "debug_callback", "pure_callback"}  # fmt: skip
+         "threefry2x32", "io_callback", "debug_callback", "debug_print", "pure_callback"}  # fmt: skip
 
 
 def module(jax, name):
@@ -128,6 +128,12 @@ def io_callback(jax, x):
 @program("debug_callback", X)
 def debug_callback(jax, x):
     jax.debug.callback(lambda v: None, x)
+    return x + 1
+
+
+@program("debug_print", X)
+def debug_print(jax, x):
+    jax.debug.print("", x, skip_format_check=True)
     return x + 1
 
 

@@ -323,7 +323,7 @@ impl Printer {
     fn param(&mut self, p: &Param) -> Doc {
         match p {
             // functions are shown by their names; what tells those of one name apart is for programs
-            Param::Text(t) => Doc::text(t.split_once(" at 0x").map_or(t.as_str(), |(name, _)| name)),
+            Param::Text(t) => Doc::text(without_address(t)),
             Param::Jaxpr(j) => self.inner(j),
             Param::Tuple(items) => {
                 let docs = items.iter().map(|i| self.param(i)).collect();
@@ -387,6 +387,14 @@ impl Printer {
 fn list(docs: Vec<Doc>, separator: &str) -> Doc {
     let separator = Doc::Seq(vec![Doc::text(separator), Doc::Group(vec![Doc::Line(" ")])]);
     Doc::Nest(vec![Doc::Group(vec![Doc::join(&separator, docs)])])
+}
+
+/// A text up to where something is in memory; an address that is struck out with `X` stays.
+fn without_address(text: &str) -> &str {
+    match text.split_once(" at 0x") {
+        Some((name, address)) if !address.starts_with('X') => name,
+        _ => text,
+    }
 }
 
 /// The `name` parameter of an equation and the programs that its text shows.

@@ -18,6 +18,11 @@ pub trait HostCall: Send + Sync {
     /// A name for printing.
     fn name(&self) -> String;
 
+    /// What stands for the code in printed programs, one text for each of the parameters that say it.
+    fn printed(&self) -> Vec<String> {
+        vec![self.name()]
+    }
+
     /// The registered name of what is no code of this process's host language but a function of a foreign library.
     fn target(&self) -> Option<&str> {
         None

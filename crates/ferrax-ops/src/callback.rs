@@ -1,4 +1,4 @@
-//! Calls into host code: `pure_callback`, `io_callback`, `debug_callback`.
+//! Calls into host code: `pure_callback`, `io_callback`, `debug_callback`, `debug_print`.
 //!
 //! A pure callback may be dropped or repeated; the others are effects. Under `vmap` a callback runs row by row
 //! (a scan), or once on the whole batch where its `vmap_method` says so.
@@ -17,12 +17,14 @@ use ferrax_transform::staging::stage_closed;
 use ferrax_transform::structural::broadcast_batch;
 
 /// The callbacks.
-pub static PRIMITIVES: &[&dyn crate::registry::Primitive] = &[&PURE_CALLBACK, &IO_CALLBACK, &DEBUG_CALLBACK];
+pub static PRIMITIVES: &[&dyn crate::registry::Primitive] =
+    &[&PURE_CALLBACK, &IO_CALLBACK, &DEBUG_CALLBACK, &DEBUG_PRINT];
 
 /// What a callback may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CallbackKind {
     /// A function of its operands.
+    #[default]
     Pure,
     /// It has effects; it runs exactly once.
     Io,
@@ -32,6 +34,30 @@ pub enum CallbackKind {
     Debug,
     /// As `Debug`, in program order.
     OrderedDebug,
+    /// It prints.
+    Print,
+    /// As `Print`, in program order.
+    OrderedPrint,
+}
+
+impl CallbackKind {
+    /// The kind of a name.
+    pub fn named(name: &str) -> Option<CallbackKind> {
+        Some(match name {
+            "pure" => CallbackKind::Pure,
+            "io" => CallbackKind::Io,
+            "ordered" => CallbackKind::Ordered,
+            "debug" => CallbackKind::Debug,
+            "ordered_debug" => CallbackKind::OrderedDebug,
+            "print" => CallbackKind::Print,
+            "ordered_print" => CallbackKind::OrderedPrint,
+            _ => return None,
+        })
+    }
+
+    fn ordered(self) -> bool {
+        matches!(self, CallbackKind::Ordered | CallbackKind::OrderedDebug | CallbackKind::OrderedPrint)
+    }
 }
 
 /// How a callback is vectorized.
@@ -109,6 +135,48 @@ ferrax_ir::params! {
         /// How it is vectorized.
         vmap_method: VmapMethod,
     }
+    hidden {
+        /// What it may do.
+        kind: CallbackKind,
+    }
+    print: |p: &Callback, _| printed(p)
+}
+
+/// The parameters as JAX names them; the host's language says what stands for the code.
+fn printed(p: &Callback) -> Vec<(&'static str, Param)> {
+    let text = |s: &str| Param::Text(s.into());
+    let flag = |on: bool| text(if on { "True" } else { "False" });
+    let code: &[&'static str] = match p.kind {
+        CallbackKind::Print | CallbackKind::OrderedPrint => {
+            &["fmt", "has_placeholders", "in_tree", "logging_record", "np_printoptions", "static_args"]
+        }
+        _ => &["callback"],
+    };
+    let mut out: Vec<(&'static str, Param)> =
+        code.iter().copied().zip(p.callback.0.0.printed().into_iter().map(Param::Text)).collect();
+    match p.kind {
+        CallbackKind::Print | CallbackKind::OrderedPrint => out.push(("ordered", flag(p.ordered))),
+        CallbackKind::Debug => out.push(("effect", text("Debug"))),
+        CallbackKind::OrderedDebug => out.push(("effect", text("OrderedDebug"))),
+        CallbackKind::Pure => out.push(("vmap_method", p.vmap_method.print())),
+        CallbackKind::Io | CallbackKind::Ordered => out.push(("ordered", flag(p.ordered))),
+    }
+    if matches!(p.kind, CallbackKind::Pure | CallbackKind::Io | CallbackKind::Ordered) {
+        let of = |a: &Aval| {
+            let dims: Vec<String> = a.shape.iter().map(ToString::to_string).collect();
+            format!("ShapedArray({}[{}])", a.dtype, dims.join(","))
+        };
+        let avals: Vec<String> = p.result_avals.0.iter().map(of).collect();
+        let avals = match avals.as_slice() {
+            [one] => format!("({one},)"),
+            several => format!("({})", several.join(", ")),
+        };
+        out.extend([("result_avals", Param::Text(avals)), ("sharding", text("None"))]);
+    } else {
+        out.push(("partitioned", flag(false)));
+    }
+    out.sort_by_key(|(name, _)| *name);
+    out
 }
 
 macro_rules! callback {
@@ -161,6 +229,14 @@ callback!(
     debug_jvp
 );
 
+callback!(
+    DEBUG_PRINT,
+    "debug_print",
+    "Prints values as a format string says.",
+    |p| if p.ordered { Effects::ORDERED } else { Effects::DEBUG },
+    debug_jvp
+);
+
 /// Calls host code with `args`; the results have the announced avals.
 pub fn callback(
     kind: CallbackKind,
@@ -173,12 +249,14 @@ pub fn callback(
         CallbackKind::Pure => &PURE_CALLBACK,
         CallbackKind::Io | CallbackKind::Ordered => &IO_CALLBACK,
         CallbackKind::Debug | CallbackKind::OrderedDebug => &DEBUG_CALLBACK,
+        CallbackKind::Print | CallbackKind::OrderedPrint => &DEBUG_PRINT,
     };
     let params = Callback {
         callback: Host(host),
         result_avals: AvalList(avals),
-        ordered: matches!(kind, CallbackKind::Ordered | CallbackKind::OrderedDebug),
+        ordered: kind.ordered(),
         vmap_method: if kind == CallbackKind::Pure { method } else { VmapMethod::Sequential },
+        kind,
     };
     bind(&OpRef::new(def, params), args)
 }

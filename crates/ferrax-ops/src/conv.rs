@@ -76,6 +76,14 @@ ferrax_ir::params! {
         /// The dtype to accumulate in and to give; `None` is the operands'.
         preferred_element_type: Option<DType>,
     }
+    print: |_: &ConvParams, out| with_out_sharding(out)
+}
+
+/// The parameters with the one that JAX prints though results have their sharding in their types here.
+fn with_out_sharding(mut params: Vec<(&'static str, Param)>) -> Vec<(&'static str, Param)> {
+    params.push(("out_sharding", Param::Text("None".into())));
+    params.sort_by_key(|(name, _)| *name);
+    params
 }
 
 /// Convolution with strides, padding, dilations and groups.

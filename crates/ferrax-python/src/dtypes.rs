@@ -224,6 +224,13 @@ impl KeyTy {
         py.import("ferrax.dtypes")?.getattr("prng_key")
     }
 
+    /// The generator that the keys are for.
+    #[getter]
+    fn _impl<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        static THREEFRY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        imported(&THREEFRY, py, "ferrax.random._generators", "THREEFRY")
+    }
+
     fn __repr__(&self) -> &'static str {
         DType::KeyFry.name()
     }

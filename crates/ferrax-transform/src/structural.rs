@@ -361,7 +361,12 @@ pub static REDUCE_SUM: Def<ReduceSum> = Def {
     name: "reduce_sum",
     doc: "Sum of an array over axes.",
     arity: Some(1),
-    shape: |p, args| Ok(smallvec![reduced(args[0], &p.axes, "reduce_sum")?]),
+    shape: |p, args| {
+        if args[0].dtype.is_key() {
+            bail!(Type, "reduce_sum does not accept dtype {}. Accepted dtypes are subtypes of number.", args[0].dtype);
+        }
+        Ok(smallvec![reduced(args[0], &p.axes, "reduce_sum")?])
+    },
     jvp: Slot::Rule(linear_jvp),
     transpose: Slot::Rule(|_, p, cts, args| {
         let Some(ct) = &cts[0] else {

@@ -16,7 +16,7 @@ use ferrax_cache::{Cache, Entry, cache::hash_of};
 use ferrax_ir::array::MemoryPin;
 use ferrax_ir::lower::lower_op;
 use ferrax_ir::{Array, Avals, DeviceId, Lit, OpRef, Value, Values};
-use ferrax_ops::callback::{DEBUG_CALLBACK, IO_CALLBACK, PURE_CALLBACK};
+use ferrax_ops::callback::{DEBUG_CALLBACK, DEBUG_PRINT, IO_CALLBACK, PURE_CALLBACK};
 use ferrax_ops::placed::SHARDING_CONSTRAINT;
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
@@ -91,7 +91,7 @@ pub(crate) fn compiled_for(device: DeviceId) -> DeviceId {
 /// Whether host code was made for this very operation, or for one of its programs: no other call finds what is kept of
 /// it, which would only keep alive what that code closes over.
 fn calls_back(op: &OpRef) -> bool {
-    let callback = op.is(&PURE_CALLBACK) || op.is(&IO_CALLBACK) || op.is(&DEBUG_CALLBACK);
+    let callback = [&PURE_CALLBACK, &IO_CALLBACK, &DEBUG_CALLBACK, &DEBUG_PRINT].into_iter().any(|def| op.is(def));
     callback || op.subjaxprs().iter().any(|program| program.eqns.iter().any(|eqn| calls_back(&eqn.op)))
 }
 

@@ -323,7 +323,7 @@ def _while(equation: JaxprEqn) -> Signature:
 
 _FORWARD = Signature(forwards={0: 0})
 _FIXED = {
-    **dict.fromkeys(("eq", "ne", "random_unwrap", "debug_callback"), Signature()),
+    **dict.fromkeys(("eq", "ne", "random_unwrap", "debug_callback", "debug_print"), Signature()),
     **dict.fromkeys(("random_seed", "random_clone", "random_fold_in", "random_wrap"), Signature(sources=[0])),
     **dict.fromkeys(("random_bits", "random_gamma"), Signature({0: True})),
     "random_split": Signature({0: True}, [0]),

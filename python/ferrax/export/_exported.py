@@ -61,7 +61,7 @@ _RULES = {
 }
 # how many programs a function with symbolic sizes keeps
 _MOST_PROGRAMS = 256
-_CALLBACKS = frozenset(["debug_callback", "ffi_call", "io_callback", "pure_callback"])
+_CALLBACKS = frozenset(["debug_callback", "debug_print", "ffi_call", "io_callback", "pure_callback"])
 
 
 @dataclass(frozen=True)

@@ -166,6 +166,16 @@ def _scatter(numbers: Any, operand: Shape, indices: Shape, updates: Shape) -> It
     yield from _updates(numbers, operand, indices, updates)
 
 
+def require_numbers(numbers: Any, kind: type) -> None:
+    """Raises TypeError for an argument that is no dimension numbers of a kind."""
+    missing = [name for name in kind.__annotations__ if not hasattr(numbers, name)]
+    if missing:
+        raise TypeError(
+            f"dimension_numbers must be an instance of {kind.__name__}, got {numbers!r} of type "
+            f"{type(numbers).__name__}, which has no {missing[0]}"
+        )
+
+
 def gather_error(numbers: Any, operand: Shape, indices: Shape, sizes: Sequence[int]) -> str | None:
     """What is wrong with the arguments of a gather: dimension numbers, two shapes, and the slice sizes."""
     return next(_gather(numbers, operand, indices, sizes), None) if indices else None

@@ -136,7 +136,7 @@ def dot(
                 preferred_element_type=preferred_element_type,
             ),
             out_sharding,
-            "dot",
+            "dot_general",
         )
     if dimension_numbers is not None:
         return _lax.dot_general(lhs, rhs, dimension_numbers, chosen(precision), preferred_element_type)

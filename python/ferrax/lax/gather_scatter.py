@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ferrax._core import asarray, shape
 from ferrax._ferrax import Array, lax as _lax
-from ferrax.lax._index_errors import gather_error, scatter_error
+from ferrax.lax._index_errors import gather_error, require_numbers, scatter_error
 from ferrax.typing import ArrayLike
 
 __all__ = [
@@ -164,6 +164,9 @@ def gather(
         return _lax.gather(
             operand, start_indices, dimension_numbers, slice_sizes, unique_indices, indices_are_sorted, mode, fill_value
         )
+    except AttributeError:
+        require_numbers(dimension_numbers, GatherDimensionNumbers)
+        raise
     except TypeError:
         if wrong := gather_error(dimension_numbers, shape(operand), shape(start_indices), slice_sizes):
             raise TypeError(wrong) from None
@@ -210,6 +213,9 @@ def _scatter(op: str, name: str, summary: str, result: str):
             return _lax.scatter(
                 op, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode
             )
+        except AttributeError:
+            require_numbers(dimension_numbers, ScatterDimensionNumbers)
+            raise
         except TypeError:
             shapes = shape(operand), shape(scatter_indices), shape(updates)
             if wrong := scatter_error(dimension_numbers, *shapes):

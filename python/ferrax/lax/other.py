@@ -200,8 +200,9 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
       NotImplementedError: a `Format` asks for another layout than row by row.
       RuntimeError: a bare `PartitionSpec` without a mesh in use.
       TypeError: it is no sharding.
-      ValueError: an array has too few axes, or cannot be divided so; or the sharding is None.
-      AssertionError: the mesh's axes are explicit, and the array has another sharding.
+      ValueError: an array has too few axes, or cannot be divided so; the sharding is None, or divides by axes that
+        are not automatic.
+      AssertionError: the axes of the mesh in use are explicit, and the array has another sharding.
 
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> mesh = jax.sharding.Mesh(jax.devices()[:1], "x")
@@ -229,7 +230,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
             raise TypeError(
                 f"shardings leaf specifications are expected to be PartitionSpec instances or None, but got {s}"
             )
-        return constrain(v, s)
+        return constrain(v, s, asked=True)
 
     full = tree_util.tree_leaves(tree_util.tree_broadcast(shardings, x, is_leaf=is_leaf), is_leaf=is_leaf)
     leaves, tree = tree_util.tree_flatten(x)

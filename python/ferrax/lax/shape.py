@@ -58,7 +58,7 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Any = N
     (2, 3)
     """
     if out_sharding is not None:
-        return with_out_sharding(lambda: broadcast(operand, sizes), out_sharding, "broadcast")
+        return with_out_sharding(lambda: broadcast(operand, sizes), out_sharding, "broadcast_in_dim")
     return _lax.broadcast_front(operand, sizes)
 
 
@@ -378,7 +378,7 @@ def full(shape: Sequence[int], fill_value: ArrayLike, dtype: Any = None, *, shar
     [7 7]
     """
     if sharding is not None:
-        return with_out_sharding(lambda: full(shape, fill_value, dtype), sharding, "full")
+        return with_out_sharding(lambda: full(shape, fill_value, dtype), sharding, "lax.full")
     return _lax.full(shape, in_floats(fill_value, dtype), dtype)
 
 
@@ -402,7 +402,7 @@ def full_like(x: ArrayLike, fill_value: ArrayLike, dtype: Any = None, shape: Any
     """
     fill_value = in_floats(fill_value, dtype if dtype is not None else getattr(x, "dtype", None))
     if sharding is not None:
-        return with_out_sharding(lambda: full_like(x, fill_value, dtype, shape), sharding, "full_like")
+        return with_out_sharding(lambda: full_like(x, fill_value, dtype, shape), sharding, "lax.full_like")
     if shape is None and isinstance(x, Array) and not isinstance(x, Tracer) and x.committed:
         from ferrax._devices import device_put
 
@@ -412,7 +412,7 @@ def full_like(x: ArrayLike, fill_value: ArrayLike, dtype: Any = None, shape: Any
 
         like = sharding_of_like(x)
         if like is not None:
-            return with_out_sharding(lambda: _lax.full_like(x, fill_value, dtype, shape), like, "full_like")
+            return with_out_sharding(lambda: _lax.full_like(x, fill_value, dtype, shape), like, "lax.full_like")
     return _lax.full_like(x, fill_value, dtype, shape)
 
 
@@ -432,7 +432,7 @@ def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Arra
     (2, 3)
     """
     if out_sharding is not None:
-        return with_out_sharding(lambda: empty(shape, dtype), out_sharding, "empty")
+        return with_out_sharding(lambda: empty(shape, dtype), out_sharding, "lax.empty")
     return _lax.full(shape, 0, dtype)
 
 

@@ -18,6 +18,7 @@ from ferrax._core import Array, asarray, promote_dtypes
 from ferrax._ferrax import lax as _rust
 from ferrax.config import enable_x64
 from ferrax.custom_derivatives import custom_jvp
+from ferrax.dtypes import issubdtype
 from ferrax.lax._double import double_program, weighted_sum
 from ferrax.lax._gamma import gamma_function
 from ferrax.lax._tails import beta_tail, exact_product, exact_sum, gamma_tail, log_excess, stirling, where
@@ -38,7 +39,7 @@ def _operands(name: str, *args: ArrayLike) -> list[Array]:
     """The operands as floats of one dtype and shape, by the rules of elementwise primitives."""
     arrays = [asarray(x) for x in args]
     for position, x in enumerate(arrays):
-        if not (x.dtype.kind == "f" or x.dtype.name == "bfloat16"):
+        if not issubdtype(x.dtype, np.floating):
             raise TypeError(
                 f"{name} does not accept dtype {x.dtype} at position {position}. Accepted dtypes at position "
                 f"{position} are subtypes of floating."

@@ -101,18 +101,18 @@ def dot_product_attention(
 
 
 def _with_batch(x):
-    """``x`` with a batch axis, or None."""
+    """``x`` with axes in front of its own up to four, or None."""
     if x is None:
         return None
     x = to_array("dot_product_attention", x)
-    return x[None] if x.ndim == 3 else x
+    return jnp.expand_dims(x, tuple(range(4 - x.ndim))) if x.ndim < 4 else x
 
 
 def _check(query, key, value, bias, mask):
     """Raises ValueError where the operands do not go together."""
     for name, x in (("query", query), ("key", key), ("value", value), ("bias", bias), ("mask", mask)):
         if x is not None and x.ndim != 4:
-            raise ValueError(f"dot_product_attention: {name} must have 3 or 4 axes, got shape {x.shape}")
+            raise ValueError(f"dot_product_attention: {name} must have at most 4 axes, got shape {x.shape}")
     batch, targets, heads, features = query.shape
     if key.shape != value.shape:
         raise ValueError(f"dot_product_attention: key has shape {key.shape}, value has {value.shape}")

@@ -74,7 +74,7 @@ def array(object: Any, dtype: DTypeLike = None, *args: Any, copy: bool = True, o
     result = _asarray(object, dtype, copy, "array")
     if ndmin > result.ndim:
         result = lax.expand_dims(result, tuple(range(ndmin - result.ndim)))
-    return place(result, device, out_sharding, "array")
+    return place(result, device, out_sharding, "jnp.array")
 
 
 @with_shortcut("asarray")
@@ -100,7 +100,7 @@ def asarray(a: Any, dtype: DTypeLike = None, order: str | None = None, *, copy: 
     if order is not None and order not in ("K", "A", "C"):
         raise NotImplementedError("Only implemented for order='K'")
     result = _asarray(a, dtype, bool(copy))
-    return result if device is None and out_sharding is None else place(result, device, out_sharding, "asarray")
+    return result if device is None and out_sharding is None else place(result, device, out_sharding, "jnp.array")
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:
@@ -156,7 +156,9 @@ def _fill(name: str, shape: Any, value: Any, dtype: DTypeLike, device: Any, out_
             f"Cannot interpret '{dtype}' as a data type. Did you accidentally write "
             f"`jax.numpy.{name}({shape}, {dtype})` when you meant `jax.numpy.{name}(({shape}, {dtype}))`?"
         )
-    return place(lax.full(static_shape(shape), value, user_dtype(dtype, np.float64)), device, out_sharding, name)
+    return place(
+        lax.full(static_shape(shape), value, user_dtype(dtype, np.float64)), device, out_sharding, f"jnp.{name}"
+    )
 
 
 @with_shortcut("zeros")
@@ -258,14 +260,15 @@ def _like(name: str, a: Any, value: Any, dtype: DTypeLike, shape: Any, device: A
     if device is None and out_sharding is None and shape is None:
         device = sharding_of_like(a)
     shape = a.shape if shape is None else static_shape(shape)
+    asked = name if name == "full_like" else f"jnp.{name}"  # as errors about the sharding name the function
     if dtype is None and isinstance(value, int) and _core.weak_type(a):
         python_type = {"i": int, "f": float, "c": complex}[dtype_kind(a.dtype)]
-        return place(broadcast_to_shape(_asarray(python_type(value)), shape), device, out_sharding, name)
+        return place(broadcast_to_shape(_asarray(python_type(value)), shape), device, out_sharding, asked)
     if dtype is None and isinstance(a.dtype, KeyTy):
-        return place(lax.full_like(a, value, shape=shape), device, out_sharding, name)
+        return place(lax.full_like(a, value, shape=shape), device, out_sharding, asked)
     if dtype is None:  # nobody asked for the bits that NumPy's arrays have
         dtype = a.dtype if isinstance(a, _core.ArrayImpl) else _ferrax.canonicalize_dtype(a.dtype)
-    return place(_filled(shape, value, dtype), device, out_sharding, name)
+    return place(_filled(shape, value, dtype), device, out_sharding, asked)
 
 
 def zeros_like(a: ArrayLike, dtype: DTypeLike = None, shape: Any = None, *, device: Any = None,

@@ -7,8 +7,6 @@ greedily above), and each step is one `lax.dot_general` or, when nothing is cont
 
 from __future__ import annotations
 
-import itertools
-import math
 import string
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -17,6 +15,7 @@ from ferrax import lax
 from ferrax._core import asarray, promote_dtypes
 from ferrax.numpy._args import Array, DTypeLike, no_out, require, user_dtype, with_out_sharding
 from ferrax.numpy._diagonal import diagonal
+from ferrax.numpy._einsum_search import contraction_order
 from ferrax.numpy._reductions import sum as _sum
 
 __all__ = ["einsum", "einsum_path"]
@@ -131,80 +130,6 @@ def _sizes(expression: _Expression, operands: Sequence[Array]) -> dict[Any, int]
     return sizes
 
 
-def _volume(labels: Any, sizes: dict[Any, int]) -> int:
-    return math.prod(sizes[c] for c in labels)
-
-
-def _merged(pair: Sequence[frozenset[Any]], rest: Sequence[frozenset[Any]], output: frozenset[Any]) -> frozenset[Any]:
-    """The labels that remain of a group of operands once the others and the output have had their say."""
-    needed = output.union(*rest)
-    return frozenset().union(*pair) & needed
-
-
-def _greedy_path(sets: list[frozenset[Any]], output: frozenset[Any], sizes: dict[Any, int]) -> list[tuple[int, ...]]:
-    sets = list(sets)
-    path: list[tuple[int, ...]] = []
-    while len(sets) > 1:
-        best = None
-        for i, j in itertools.combinations(range(len(sets)), 2):
-            rest = [s for k, s in enumerate(sets) if k not in (i, j)]
-            kept = _merged([sets[i], sets[j]], rest, output)
-            shares = bool(sets[i] & sets[j])
-            growth = _volume(kept, sizes) - _volume(sets[i], sizes) - _volume(sets[j], sizes)
-            key = (not shares, growth, _volume(sets[i] | sets[j], sizes))
-            if best is None or key < best[0]:
-                best = (key, i, j, kept)
-        assert best is not None
-        _, i, j, kept = best
-        path.append((i, j))
-        sets = [s for k, s in enumerate(sets) if k not in (i, j)] + [kept]
-    return path
-
-
-def _exact_path(sets: list[frozenset[Any]], output: frozenset[Any], sizes: dict[Any, int]) -> list[tuple[int, ...]]:
-    """The cheapest tree of pairwise contractions, by dynamic programming over subsets of operands."""
-    n = len(sets)
-    everything = (1 << n) - 1
-    labels = {}
-    for mask in range(1, everything + 1):
-        inside = [sets[i] for i in range(n) if mask >> i & 1]
-        outside = [sets[i] for i in range(n) if not mask >> i & 1]
-        labels[mask] = sets[mask.bit_length() - 1] if mask & (mask - 1) == 0 else _merged(inside, outside, output)
-    best: dict[int, tuple[int, Any]] = {1 << i: (0, i) for i in range(n)}
-    for mask in sorted(range(1, everything + 1), key=int.bit_count):
-        if mask in best:
-            continue
-        part = (mask - 1) & mask
-        while part:
-            other = mask ^ part
-            if part > other:
-                cost = best[part][0] + best[other][0] + _volume(labels[part] | labels[other], sizes)
-                if mask not in best or cost < best[mask][0]:
-                    best[mask] = (cost, (part, other))
-            part = (part - 1) & mask
-    return _tree_to_path(best, everything, n)
-
-
-def _tree_to_path(best: dict[int, tuple[int, Any]], everything: int, n: int) -> list[tuple[int, ...]]:
-    path: list[tuple[int, ...]] = []
-    current = [1 << i for i in range(n)]
-
-    def visit(mask: int) -> None:
-        if mask & (mask - 1) == 0:
-            return
-        first, second = best[mask][1]
-        visit(first)
-        visit(second)
-        i, j = sorted((current.index(first), current.index(second)))
-        path.append((i, j))
-        current.pop(j)
-        current.pop(i)
-        current.append(mask)
-
-    visit(everything)
-    return path
-
-
 def _plan(expression: _Expression, sizes: dict[Any, int], optimize: Any) -> list[tuple[int, ...]]:
     n = len(expression.inputs)
     if isinstance(optimize, (list, tuple)):
@@ -219,9 +144,7 @@ def _plan(expression: _Expression, sizes: dict[Any, int], optimize: Any) -> list
     if optimize is False:
         return [(0, 1), *((0, n - i - 1) for i in range(1, n - 1))]
     sets = [frozenset(labels) for labels in expression.inputs]
-    if n <= 6 or optimize == "optimal":
-        return _exact_path(sets, frozenset(expression.output), sizes)
-    return _greedy_path(sets, frozenset(expression.output), sizes)
+    return contraction_order(sets, frozenset(expression.output), sizes, optimize)
 
 
 def _diagonals(x: Array, labels: Labels) -> tuple[Array, Labels]:
@@ -289,7 +212,8 @@ def einsum(subscripts: Any, /, *operands: Any, out: None = None, optimize: Any =
         "..." stands for axes that broadcast. Instead of a text, operands and lists of integers may alternate.
       *operands: arrays.
       out: not supported.
-      optimize: "auto", "optimal", "greedy", True or False, or a path from `einsum_path`.
+      optimize: "auto", "optimal" (or True), "branch-all", "branch-2", "branch-1", "greedy", False, or a path from
+        `einsum_path`.
       precision: as for `lax.dot_general`.
       preferred_element_type: dtype in which to accumulate and return.
       out_sharding: how the result is spread over explicit axes of the mesh in use.
@@ -353,7 +277,7 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> t
     Args:
       subscripts: as for `einsum`.
       *operands: arrays, or objects with `shape` and `dtype`.
-      optimize: "auto", "optimal", "greedy", True or False, or a path to describe.
+      optimize: a search, as `einsum` takes it, or a path to describe.
 
     Returns:
       The path, a list of tuples of positions (each step removes them and appends its result), and a description.
@@ -365,7 +289,7 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> t
     """
     expression, arrays = _parse(subscripts, operands)
     sizes = _sizes(expression, arrays)
-    path = _plan(expression, sizes, "auto" if optimize is True else optimize)
+    path = _plan(expression, sizes, optimize)
     from ferrax.numpy._einsum_path import PathInfo
 
     unused = [c for c in string.ascii_letters if c not in expression.text]

@@ -41,9 +41,9 @@ class PathInfo:
         inputs = terms.split(",")
         self._steps = _steps(inputs, self._output, self.path)
         labels = "".join(inputs)
-        self.naive_cost = _operations(self._volume(set(labels)), len(inputs), len(labels) > len(set(labels)))
+        self.naive_cost = operations(self._volume(set(labels)), len(inputs), len(labels) > len(set(labels)))
         self.opt_cost = sum(
-            _operations(self._volume(s.labels), len(s.operands), bool(s.labels - set(s.result))) for s in self._steps
+            operations(self._volume(s.labels), len(s.operands), bool(s.labels - set(s.result))) for s in self._steps
         )
         self.largest_intermediate = max((self._volume(set(s.result)) for s in self._steps), default=0)
 
@@ -73,7 +73,7 @@ class PathInfo:
         return "\n".join(lines)
 
 
-def _operations(volume: int, operands: int, inner: bool) -> int:
+def operations(volume: int, operands: int, inner: bool) -> int:
     """Multiplications, and an addition for each where labels are summed over."""
     return volume * (max(1, operands - 1) + inner)
 

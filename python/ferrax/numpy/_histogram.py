@@ -46,7 +46,7 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
     Array([0, 2, 0, 1], dtype=int32)
     """
     if out_sharding is not None:
-        return with_out_sharding(lambda: bincount(x, weights, minlength, length=length), out_sharding, "bincount")
+        return with_out_sharding(lambda: bincount(x, weights, minlength, length=length), out_sharding, "jnp.bincount")
     values = to_array("bincount", x)
     if dtype_kind(values.dtype) not in "biu":
         raise TypeError(f"x argument to bincount must have an integer type; got {values.dtype}")

@@ -91,7 +91,9 @@ def dot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_
     """
     if out_sharding is not None:
         return with_out_sharding(
-            lambda: dot(a, b, precision=precision, preferred_element_type=preferred_element_type), out_sharding, "dot"
+            lambda: dot(a, b, precision=precision, preferred_element_type=preferred_element_type),
+            out_sharding,
+            "dot_general",
         )
     x, y = promote("dot", a, b)
     if x.ndim == 0 or y.ndim == 0:
@@ -149,7 +151,7 @@ def matmul(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_eleme
         return with_out_sharding(
             lambda: matmul(a, b, precision=precision, preferred_element_type=preferred_element_type),
             out_sharding,
-            "matmul",
+            "dot_general",
         )
     x, y = promote("matmul", a, b)
     for i, operand in enumerate((x, y)):
@@ -307,7 +309,7 @@ def tensordot(a: ArrayLike, b: ArrayLike, axes: int | Sequence[Any] = 2, *, prec
         return with_out_sharding(
             lambda: tensordot(a, b, axes, precision=precision, preferred_element_type=preferred_element_type),
             out_sharding,
-            "tensordot",
+            "dot_general",
         )
     x, y = promote("tensordot", a, b)
     if isinstance(axes, (int, np.integer)):

@@ -82,7 +82,7 @@ def arange(start: ArrayLike, stop: ArrayLike | None = None, step: ArrayLike | No
     Array([1, 3, 5], dtype=int32)
     """
     if out_sharding is not None:
-        return with_out_sharding(lambda: arange(start, stop, step, dtype, device=device), out_sharding, "arange")
+        return with_out_sharding(lambda: arange(start, stop, step, dtype, device=device), out_sharding, "jnp.arange")
     if start is None:
         raise TypeError("jnp.arange must be called with a number, got None.")
     if any(map(is_symbolic_dim, (start, stop, step))):

@@ -404,7 +404,7 @@ def broadcast_to(array: ArrayLike, shape: Any, *, out_sharding: None = None) -> 
            [0, 1]], dtype=int32)
     """
     if out_sharding is not None:
-        return with_out_sharding(lambda: broadcast_to(array, shape), out_sharding, "broadcast_to")
+        return with_out_sharding(lambda: broadcast_to(array, shape), out_sharding, "jnp.broadcast_to")
     return broadcast_to_shape(to_array("broadcast_to", array), static_shape(shape))
 
 

@@ -34,26 +34,26 @@ class KeyDType:
     type = dtypes.prng_key
 
     def __init__(self, impl: PRNGImpl) -> None:
-        self.impl = impl
+        self._impl = impl
 
     @property
     def name(self) -> str:
         """The name, such as `key<rbg>`."""
-        return f"key<{self.impl.tag}>"
+        return f"key<{self._impl.tag}>"
 
     @property
     def itemsize(self) -> int:
         """The size of a key in bytes."""
-        return math.prod(self.impl.key_shape) * 4
+        return math.prod(self._impl.key_shape) * 4
 
     def __repr__(self) -> str:
         return self.name
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, KeyDType) and other.impl is self.impl
+        return isinstance(other, KeyDType) and other._impl is self._impl
 
     def __hash__(self) -> int:
-        return hash(("KeyDType", self.impl))
+        return hash(("KeyDType", self._impl))
 
 
 class KeyArray:

@@ -40,7 +40,7 @@ def impl_of(spec: Any) -> PRNGImpl:
     if isinstance(spec, PRNGImpl):
         return spec
     if isinstance(spec, KeyDType):
-        return spec.impl
+        return spec._impl
     if str(spec) == "key<fry>":
         return THREEFRY
     if not isinstance(spec, str):

@@ -467,6 +467,12 @@ def _argument(sharding: Any, x: Any, name: Callable[[], str]) -> Any:
         raise
     if _ferrax.is_tracer(leaf) or not _ferrax.is_eager():
         return constrain(leaf, sharding) if not isinstance(sharding, SingleDeviceSharding) else leaf
+    have, wanted = (s.memory_kind or "device" for s in (leaf.sharding, sharding))
+    if leaf is x and have != wanted:
+        raise ValueError(
+            "Memory kinds passed to jax.jit does not match memory kind on the respective arg. Got jit memory kind: "
+            f"{wanted}, arg memory kind: {have} for arg type: {_ferrax.typeof(leaf).str_short()}"
+        )
     if leaf.committed and not leaf.sharding.is_equivalent_to(sharding, leaf.ndim):
         raise ValueError(
             "Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: "

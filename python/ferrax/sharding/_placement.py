@@ -15,6 +15,7 @@ import numpy as np
 
 from ferrax import _ferrax, tree_util
 from ferrax._ferrax import Device, SingleDeviceSharding
+from ferrax._out_sharding import require_sharding
 from ferrax._processes import RemoteDevice
 from ferrax.sharding._context import concrete_mesh, context_mesh
 from ferrax.sharding._mesh import AbstractMesh, AxisType, Mesh
@@ -222,19 +223,22 @@ def _manual(mesh: Any) -> list[str]:
     return [n for n in mesh.axis_names if n in names_in_force()]
 
 
-def constrain(x: Any, sharding: Any) -> Any:
+def constrain(x: Any, sharding: Any, asked: bool = False) -> Any:
     """A leaf of `with_sharding_constraint`.
 
     Args:
       x: array, number or traced value.
       sharding: a sharding, or a `PartitionSpec` of the mesh in use.
+      asked: whether a user asks, who may constrain along automatic axes alone.
 
     Returns:
       The value with the sharding.
 
     Raises:
       RuntimeError: a bare spec without a mesh in use.
-      AssertionError: the mesh's axes are explicit, and the value has another sharding.
+      AssertionError: the axes of the mesh in use are explicit, and the value has another sharding.
+      ValueError: the sharding divides by axes of another mesh, or of one with axes of several types, that are
+        explicit.
     """
     if isinstance(sharding, PartitionSpec) and context_mesh() is None:
         raise RuntimeError(
@@ -250,9 +254,16 @@ def constrain(x: Any, sharding: Any) -> Any:
     traced = _ferrax.is_tracer(leaf) or not _ferrax.is_eager()
     check_fits(sharding, leaf.shape, "with_sharding_constraint arguments", not _ferrax.is_eager())
     explicit = isinstance(sharding, NamedSharding) and sharding.mesh.are_all_axes_explicit
+    if asked and isinstance(sharding, NamedSharding):
+        in_use = context_mesh(physical=False)
+        if in_use is not None and in_use.are_all_axes_explicit:
+            _assert_explicit(leaf, sharding, traced, asked)
+            return leaf
+        _require_auto(sharding)
     if explicit and (not traced or _ferrax.typeof(leaf)._spread):
-        _assert_explicit(leaf, sharding, traced)
-        return leaf
+        _assert_explicit(leaf, sharding, traced, asked)
+        if sharding.memory_kind in (None, "device"):
+            return leaf
     if bare and not traced and not isinstance(leaf.sharding, NamedSharding) and concrete_mesh() is not None:
         raise TypeError(
             "The sharding on the input must be a `NamedSharding` since the target sharding has an `AbstractMesh` in "
@@ -319,14 +330,32 @@ def _require_order(x: Any, sharding: NamedSharding) -> None:
         )
 
 
-def _assert_explicit(x: Any, sharding: NamedSharding, traced: bool) -> None:
+def _assert_explicit(x: Any, sharding: NamedSharding, traced: bool, asked: bool) -> None:
+    """Raises where a value over explicit axes has another sharding; users must name the axes that types name."""
     have = _ferrax.typeof(x).sharding if traced else x.sharding
     spec = have.spec if isinstance(have, NamedSharding) else PartitionSpec(*(None,) * x.ndim)
-    if not NamedSharding(sharding.mesh, spec).is_equivalent_to(sharding, x.ndim):
+    seen = NamedSharding(sharding.mesh, spec, memory_kind=sharding.memory_kind)
+    wanted = whole_spec(sharding, x).spec
+    pairs = zip(whole_spec(seen, x).spec, wanted, strict=True)
+    if asked:
+        same = all(w is UNCONSTRAINED or entry_names(h) == entry_names(w) for h, w in pairs)
+    else:
+        same = seen.is_equivalent_to(sharding, x.ndim)
+    if not same:
         raise AssertionError(
             "`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`. The array "
-            f"sharding: {spec} did not match the sharding provided: {sharding.spec}. Please use "
+            f"sharding: {spec} did not match the sharding provided: {wanted}. Please use "
             "`jax.sharding.reshard` to shard your input to the sharding you want."
+        )
+
+
+def _require_auto(sharding: NamedSharding) -> None:
+    kinds = sharding.mesh._name_to_type
+    entries = [entry for entry in sharding.spec if entry is not UNCONSTRAINED]
+    if any(kinds[name] is not AxisType.Auto for entry in entries for name in entry_names(entry)):
+        raise ValueError(
+            "The spec of NamedSharding passed to with_sharding_constraint can only refer to Auto axes of the mesh. Got "
+            f"spec={sharding.spec} and mesh={sharding.mesh.abstract_mesh}. You probably meant to use `reshard` API?"
         )
 
 
@@ -359,11 +388,8 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
 def _resharded(x: Any, sharding: Any) -> Any:
     if sharding is None:
         return x
+    require_sharding(sharding, "reshard")
     sharding = with_mesh(sharding, "reshard")
-    if not isinstance(sharding, Sharding):
-        raise TypeError(
-            f"reshard needs a `PartitionSpec` or a sharding, got {sharding!r} of type {type(sharding).__name__}"
-        )
     check_explicit(sharding, "reshard")
     return put(x, whole_spec(sharding, x))
 

@@ -218,6 +218,9 @@ fn unsigned(d: DType) -> DType {
 
 fn bitcast_shape(p: &BitcastConvertType, args: &[&Aval]) -> Result<Avals> {
     let (x, to) = (args[0], p.new_dtype);
+    if let Some(key) = [x.dtype, to].into_iter().find(|d| d.is_key() && x.dtype != to) {
+        bail!(Value, "unexpected input: dtype={key}");
+    }
     let opaque = |d: DType| d.is_bool() || d.is_complex();
     if x.dtype != to && (opaque(x.dtype) || opaque(to)) {
         bail!(

@@ -18,6 +18,7 @@ use ferrax_ops::control::custom_vjp::{VjpRule, VjpRuleRef, custom_vjp_call};
 use ferrax_ops::control::custom_vmap::{CustomVmap, VmapRule, VmapRuleRef, custom_vmap_call};
 use ferrax_ops::control::{Callable, CallableRef};
 use ferrax_ops::elementwise::convert::convert_element_type;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -321,10 +322,11 @@ fn bind_custom_vmap(
     objects(py, custom_vmap_call(params, &args).py()?)
 }
 
-/// A Python callback: `fun(*arrays) -> list of arrays`.
+/// A Python callback: `fun(*arrays) -> list of arrays`; `printed() -> list of texts` stands for it in programs.
 struct PyCallback {
     fun: Py<PyAny>,
     name: String,
+    printed: Option<Py<PyAny>>,
 }
 
 impl HostCall for PyCallback {
@@ -351,6 +353,11 @@ impl HostCall for PyCallback {
 
     fn name(&self) -> String {
         self.name.clone()
+    }
+
+    fn printed(&self) -> Vec<String> {
+        let texts = |f: &Py<PyAny>| Python::attach(|py| f.bind(py).call0()?.extract::<Vec<String>>()).ok();
+        self.printed.as_ref().and_then(texts).unwrap_or_else(|| vec![self.name.clone()])
     }
 }
 
@@ -382,8 +389,10 @@ pub fn method_of(name: Option<&str>) -> PyResult<VmapMethod> {
     })
 }
 
-/// Calls host code from a program; `kind` is "pure", "io", "ordered", "debug" or "ordered_debug".
+/// Calls host code from a program; `kind` is "pure", "io", "ordered", "debug", "ordered_debug", "print" or
+/// "ordered_print".
 #[pyfunction]
+#[pyo3(signature = (fun, results, kind, vmap_method, args, printed=None))]
 fn bind_callback(
     py: Python<'_>,
     fun: &Bound<'_, PyAny>,
@@ -391,16 +400,12 @@ fn bind_callback(
     kind: &str,
     vmap_method: Option<&str>,
     args: Vec<Bound<'_, PyAny>>,
+    printed: Option<Py<PyAny>>,
 ) -> PyResult<Vec<Py<PyAny>>> {
-    let kind = match kind {
-        "pure" => CallbackKind::Pure,
-        "io" => CallbackKind::Io,
-        "ordered" => CallbackKind::Ordered,
-        "ordered_debug" => CallbackKind::OrderedDebug,
-        _ => CallbackKind::Debug,
-    };
+    let kind = CallbackKind::named(kind)
+        .ok_or_else(|| PyValueError::new_err(format!("no kind of callback is called {kind}")))?;
     let method = method_of(vmap_method)?;
-    let host = HostRef(Arc::new(PyCallback { name: name_of(fun), fun: fun.clone().unbind() }));
+    let host = HostRef(Arc::new(PyCallback { name: name_of(fun), fun: fun.clone().unbind(), printed }));
     let avals = results.iter().map(abstract_value).collect::<PyResult<Vec<Aval>>>()?;
     let outs = callback(kind, host, avals, method, &operands(&args)?).py()?;
     objects(py, outs)

@@ -392,7 +392,12 @@ impl PyEqn {
             }
         }
         for (name, value) in printed {
-            dict.set_item(name, self.param(py, value, told)?)?;
+            let value = match value {
+                // a text, whatever it spells
+                ferrax_ir::Param::Text(format) if name == "fmt" => pyo3::types::PyString::new(py, &format).into_any(),
+                value => self.param(py, value, told)?,
+            };
+            dict.set_item(name, value)?;
         }
         static COMPLETED: pyo3::sync::PyOnceLock<Py<PyAny>> = pyo3::sync::PyOnceLock::new();
         let completed = crate::dtypes::imported(&COMPLETED, py, "ferrax._parameters", "completed")?;

@@ -2,8 +2,10 @@
 
 use crate::errors::IntoPyResult;
 use crate::value::PyValue;
-use ferrax_ir::trace::named_axis;
+use ferrax_base::Result;
+use ferrax_ir::trace::{AxisGuard, base, named_axis};
 use ferrax_ops::collective::{self as ops, AxisNames};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::sync::Arc;
 
@@ -16,6 +18,18 @@ fn axis_size(name: &str, operation: &str) -> PyResult<usize> {
 
 fn size_of(name: &str, operation: &str) -> PyResult<usize> {
     named_axis(name).ok_or_else(|| ops::unbound(name, operation)).py()
+}
+
+/// Calls a function that is staged, with named axes of these sizes in force that no transformation maps over:
+/// operations across them stay in the program.
+#[pyfunction]
+fn with_axes<'py>(axes: Vec<(String, usize)>, fun: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let staging = base().ok_or_else(|| PyRuntimeError::new_err("named axes without a map need a program to be in"))?;
+    let enter = |(name, size): (String, usize)| AxisGuard::enter(Arc::from(name), size, 0, staging.clone());
+    let mut guards = axes.into_iter().map(enter).collect::<Result<Vec<AxisGuard>>>().py()?;
+    let out = fun.call0();
+    while guards.pop().is_some() {} // the innermost first
+    out
 }
 
 fn names(names: Vec<String>, operation: &str) -> PyResult<AxisNames> {
@@ -80,6 +94,7 @@ fn axis_index(name: &str) -> PyResult<PyValue> {
 /// Adds the functions of this family.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(axis_size, m)?)?;
+    m.add_function(wrap_pyfunction!(with_axes, m)?)?;
     m.add_function(wrap_pyfunction!(reduce_across, m)?)?;
     m.add_function(wrap_pyfunction!(all_gather, m)?)?;
     m.add_function(wrap_pyfunction!(reduce_scatter, m)?)?;

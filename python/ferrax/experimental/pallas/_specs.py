@@ -264,6 +264,9 @@ class _IndexMap:
         out = self.index_map(*args)
         return tuple(out) if isinstance(out, (tuple, list)) else (out,)
 
+    def __repr__(self) -> str:
+        return f"_IndexMapFunc({self.index_map})"
+
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, _IndexMap) and self.index_map == other.index_map
 
