@@ -43,21 +43,3 @@ pub fn spread_counts(graph: Arc<Graph>) -> Arc<Graph> {
     let outputs: Vec<ValueId> = g.outputs.iter().map(|v| map[v.0 as usize]).collect();
     Arc::new(b.finish(&outputs))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use ferrax_base::DType;
-
-    #[test]
-    fn only_large_tables_are_spread() {
-        for (shape, axis, nodes) in [(&[40, 50][..], 1, 2), (&[40, 50], 0, 2), (&[1, 900], 1, 1), (&[3, 4], 0, 1)] {
-            let mut b = Builder::new([]);
-            let table = b.push(Kind::Iota(axis), &[], Type::new(DType::I32, shape));
-            let g = spread_counts(Arc::new(b.finish(&[table])));
-            assert_eq!(g.nodes.len(), nodes, "{shape:?}");
-            assert_eq!(g.ty(g.outputs[0]), &Type::new(DType::I32, shape));
-            assert_eq!(g.verify(), Ok(()));
-        }
-    }
-}
