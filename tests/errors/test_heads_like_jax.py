@@ -222,3 +222,15 @@ def test_dimension_numbers_of_another_type(numbers):
     for scatter in (lax.scatter, lax.scatter_add, lax.scatter_max):
         with pytest.raises(TypeError, match="dimension_numbers must be an instance of ScatterDimensionNumbers"):
             scatter(x, at, jnp.ones((1, 3)), numbers)
+
+
+@pytest.mark.parametrize("numbers", [np.dtype("int8"), {"a": 1}, 5, "ab", ((1,), (0,))])
+def test_numbers_of_products_of_no_kind(numbers):
+    lax, jnp = _names("ferrax")["lax"], _names("ferrax")["jnp"]
+    x = jnp.ones((3, 3))
+    with pytest.raises(TypeError, match="scaled_dot dimension_numbers must be"):
+        lax.scaled_dot(x, x, dimension_numbers=numbers)
+    with pytest.raises(TypeError, match="must be an instance of RaggedDotDimensionNumbers"):
+        lax.ragged_dot_general(x, x, jnp.array([3]), numbers)
+    with pytest.raises(TypeError):
+        lax.conv_shape_tuple((4, 3, 9), np.dtype("int8"), (1,), "VALID")

@@ -498,6 +498,7 @@ def conv_shape_tuple(
     >>> lax.conv_shape_tuple((4, 3, 9, 8), (6, 3, 3, 2), (2, 1), "VALID")
     (4, 6, 4, 7)
     """
+    lhs_shape, rhs_shape = tuple(lhs_shape), tuple(rhs_shape)
     sizes, spans = lhs_shape[2:], rhs_shape[2:]
     pads = padtype_to_pads(sizes, spans, strides, pads) if isinstance(pads, str) else pads
     if len(pads) != len(sizes):

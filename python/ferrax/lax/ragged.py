@@ -16,6 +16,7 @@ import numpy as np
 from ferrax import dtypes
 from ferrax._core import asarray
 from ferrax._ferrax import Array
+from ferrax.lax._index_errors import require_numbers
 from ferrax.lax.contraction import DotDimensionNumbers, PrecisionLike, dot_general
 from ferrax.lax.conversion import convert_element_type, select
 from ferrax.lax.elementwise import bitwise_and, ge, lt, mul, sub
@@ -137,6 +138,7 @@ def ragged_dot_general(
     if group_offset is not None:
         raise NotImplementedError("the group_offset argument of ragged_dot_general is not implemented")
     numbers = ragged_dot_dimension_numbers
+    require_numbers(numbers, RaggedDotDimensionNumbers)
     lhs, rhs, sizes = asarray(lhs), asarray(rhs), asarray(group_sizes)
     (l_contract, r_contract), (l_batch, r_batch) = numbers.dot_dimension_numbers
     kind, outer = _kind_of_ragged_axis(lhs, numbers)
@@ -270,8 +272,15 @@ def scaled_dot(
         dimension_numbers = (((n - 1,), (n - 2,)), (tuple(range(n - 2)), tuple(range(n - 2))))
     if left.ndim != right.ndim:
         raise TypeError(f"scaled_dot: operands must have the same rank, got {left.ndim} and {right.ndim}.")
-    left = _scaled("lhs", left, lhs_scale, dimension_numbers[0][0])
-    right = _scaled("rhs", right, rhs_scale, dimension_numbers[0][1])
+    try:
+        (of_left, of_right), _ = dimension_numbers
+    except (TypeError, ValueError):
+        raise TypeError(
+            "scaled_dot dimension_numbers must be ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)), got "
+            f"{dimension_numbers!r}."
+        ) from None
+    left = _scaled("lhs", left, lhs_scale, of_left)
+    right = _scaled("rhs", right, rhs_scale, of_right)
     dtype = ml_dtypes.bfloat16 if preferred_element_type is None else preferred_element_type
     return dot_general(left, right, dimension_numbers, preferred_element_type=dtype)
 
