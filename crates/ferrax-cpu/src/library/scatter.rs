@@ -125,16 +125,10 @@ fn each_part(windows: &Windows<'_>, (operand, bytes): (usize, usize), f: impl Fn
 fn set<T: Copy>(windows: &Windows<'_>, axes: &[Axis], (updates, out): (In<'_>, &Out<'_>)) {
     let ends = Ends(updates.ptr, out.ptr);
     each_part(windows, (out.ty.size(), updates.ty.bytes()), |own| {
-        let (src, dst) = {
-            let ends = &ends;
-            (ends.0.cast::<T>(), ends.1.cast::<T>())
-        };
-        windows.each(0..windows.count(), |to, from| {
-            if let Some(to) = to.filter(|to| own.contains(to)) {
-                // SAFETY: `each` gives offsets whose windows lie inside both arrays.
-                unsafe { copy_axes(axes, src.offset(from), dst.offset(to)) };
-            }
-        });
+        let ends = &ends;
+        let (src, dst) = (ends.0.cast::<T>(), ends.1.cast::<T>());
+        // SAFETY: windows and axes lie inside both arrays.
+        Joined { windows, axes, src, dst, own }.each(|x, to| unsafe { copy_axes(axes, x, to) });
     });
 }
 
@@ -298,7 +292,7 @@ unsafe fn join_relaxed<T: Copy>(d: *mut T, u: T, join: impl Fn(T, T) -> T) {
     }
 }
 
-/// Updates and the operand whose elements they are joined to.
+/// Updates and the operand whose elements they are joined to, or take the place of.
 struct Joined<'a, T> {
     windows: &'a Windows<'a>,
     axes: &'a [Axis],

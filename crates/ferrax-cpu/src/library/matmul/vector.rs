@@ -52,7 +52,7 @@ pub unsafe fn run<T: Kernels>(p: &Product<T>, shared: bool) -> Result<()> {
         w = Matrix { ptr: packed.as_ptr().cast(), row: k as isize, column: 1 };
     }
     let work = (count * k * size_of::<T>() / BYTES_A_NANOSECOND) as u64;
-    let along_k = w.column == 1 && (w.row != 1 || count == 1);
+    let along_k = along_k(&w, count);
     if along_k && count == 1 && k >= LONG {
         // SAFETY: the caller's contract.
         return unsafe { long_dot(&Times { rows: 1, k, w, x, y: p.c }, work, shared) };
@@ -76,11 +76,18 @@ pub unsafe fn run<T: Kernels>(p: &Product<T>, shared: bool) -> Result<()> {
 
 /// As `Product::running_sums`, where one side is a vector.
 pub fn running_sums<T: Kernels>(p: &Product<T>) -> Option<usize> {
-    let w = whole(p).0.w;
-    let (rows, apart) = (whole(p).0.rows, w.column != 1 && w.row != 1);
-    // Rows that are not contiguous are made so.
-    let along_k = if apart { p.k != 1 || rows == 1 } else { w.column == 1 && (w.row != 1 || rows == 1) };
-    if along_k { (p.k <= RUN).then_some(2 * WIDEST / size_of::<T>()) } else { (p.k <= DEPTH).then_some(1) }
+    let Times { rows, k, mut w, .. } = whole(p).0;
+    if w.column != 1 && w.row != 1 {
+        // Rows that are not contiguous are made so.
+        (w.row, w.column) = (k as isize, 1);
+    }
+    if along_k(&w, rows) { (k <= RUN).then_some(2 * WIDEST / size_of::<T>()) } else { (k <= DEPTH).then_some(1) }
+}
+
+/// Whether results are dot products with contiguous rows, not sums along columns.
+#[inline(always)]
+fn along_k<T>(w: &Matrix<T>, rows: usize) -> bool {
+    w.column == 1 && (w.row != 1 || rows == 1)
 }
 
 /// The product as the work of one thread, and the distance between the elements of x.
@@ -132,7 +139,7 @@ unsafe fn long_dot<T: Kernels>(p: &Times<T>, work: u64, shared: bool) -> Result<
 pub unsafe fn times<L: Lanes>(p: &Times<L::T>) {
     // SAFETY: the caller's contract.
     unsafe {
-        if p.w.column == 1 && (p.w.row != 1 || p.rows == 1) {
+        if along_k(&p.w, p.rows) {
             let mut i = 0;
             while i < p.rows {
                 i += match p.rows - i {

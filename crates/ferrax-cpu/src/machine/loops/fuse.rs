@@ -78,8 +78,7 @@ fn run_end(spans: &[Span], targets: &[usize], first: usize) -> usize {
     while end < spans.len() {
         match spans[end] {
             Span::Foreign => return end.max(first + 1),
-            Span::Next(_) if end > first && targets.contains(&end) => return end,
-            Span::Control(_) if end > first && targets.contains(&end) => return end,
+            _ if end > first && targets.contains(&end) => return end,
             Span::Next(_) => end += 1,
             Span::Control(_) => return end + 1,
         }

@@ -22,7 +22,7 @@ impl Translator {
     /// What a reduction makes of the elements of its operand.
     pub fn reduced(&mut self, op: ReduceOp, axes: &[usize], ty: &Type, x: &Form) -> Option<Cells> {
         let [outer, n, inner] = reduce::one_group(&ty.shape, axes)?;
-        let join = joining(op, ty.dtype)?;
+        let join = op.joining()?;
         let mut results = Cells::new();
         for at in 0..outer * inner {
             let first = at / inner * n * inner + at % inner;
@@ -115,20 +115,6 @@ impl Translator {
         };
         made.all.iter().map(of).collect()
     }
-}
-
-/// The operation on two elements that a reduction repeats.
-fn joining(op: ReduceOp, d: DType) -> Option<BinaryOp> {
-    Some(match op {
-        ReduceOp::Sum => BinaryOp::Add,
-        ReduceOp::Prod => BinaryOp::Mul,
-        ReduceOp::Max => BinaryOp::Max,
-        ReduceOp::Min => BinaryOp::Min,
-        ReduceOp::And if !d.is_float() => BinaryOp::And,
-        ReduceOp::Or if !d.is_float() => BinaryOp::Or,
-        ReduceOp::Xor if !d.is_float() => BinaryOp::Xor,
-        _ => return None,
-    })
 }
 
 /// The numbers of an array's elements, as an array of their own.
