@@ -12,7 +12,7 @@ export PYO3_PYTHON := $(abspath $(PY))
 export VIRTUAL_ENV := $(abspath $(VENV))
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-rust test-python test-live record test-engine test-cuda test-gpu test-xla test-xla-all xla-plugin test-nvrtc sanitize unoptimized aarch64 aarch64-tools avx512 avx512-tools lint format develop wheel bench \
+.PHONY: help demo test test-rust test-python test-live record test-engine test-cuda test-gpu test-xla test-xla-all test-cuda-compile xla-plugin test-nvrtc sanitize unoptimized aarch64 aarch64-tools avx512 avx512-tools lint format develop wheel bench \
   stubs generated fuzz clean bench-crates
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo "make test-gpu   most of the suite on an NVIDIA GPU"
 	@echo "make test-xla the tests of PJRT, and programs on a CPU client of XLA"
 	@echo "make test-xla-all   those, and more of the suite on that client"
+	@echo "make test-cuda-compile   StableHLO compiled for GPUs that are not there by XLA's CUDA plugin (wheels of 220 MB)"
 	@echo "make test-nvrtc  NVIDIA's compiler on what ferrax writes for its GPUs, where the compiler is installed"
 	@echo "make sanitize the tests of buffers and of the engine's portable kernels under address sanitizer"
 	@echo "make unoptimized  a Rust example, and a thread with little stack, in a build without optimizer, as a service's own debug build is"
@@ -95,7 +96,7 @@ xla-plugin:
 
 test-xla: develop xla-plugin
 	plugin=$$(tests/xla/plugin/build.sh $(abspath $(XLA_CACHE)) | tail -n 1) && \
-	  FERRAX_PJRT_PLUGIN=xla_cpu:$$plugin cargo test --package ferrax-pjrt --package ferrax-ir -- --include-ignored && \
+	  FERRAX_PJRT_PLUGIN=xla_cpu:$$plugin cargo test --package ferrax-pjrt --package ferrax-ir -- --include-ignored --skip gpus_that_are_not_there && \
 	  FERRAX_PJRT_PLUGIN=xla_cpu:$$plugin FERRAX_PLATFORMS=xla_cpu $(PY) -m pytest -n auto --dist loadfile $(XLA_TESTS)
 
 # More of the suite on XLA. Each small program takes XLA tens of milliseconds, so that no test run has them.
@@ -105,6 +106,19 @@ XLA_ALL := tests/suite tests/lax/test_accuracy.py tests/lax/test_bit_casts.py te
     jacobian_types kernels_text linear_transpose linearized_trees loop_programs))
 test-xla-all:
 	$(MAKE) test-xla XLA_TESTS="tests/xla tests/spec $(XLA_ALL)"
+
+# Nor does XLA's CUDA plugin need a GPU: it compiles what the tests of kinds and the whole programs of benches/ print for two that
+# are not there. The plugin is large, and the programs are two thousand, so that no test run has them.
+STABLEHLO_PROGRAMS := target/stablehlo-programs
+test-cuda-compile: develop xla-plugin
+	rm -rf $(STABLEHLO_PROGRAMS) && mkdir -p $(STABLEHLO_PROGRAMS)
+	plugin=$$(tests/xla/plugin/build.sh $(abspath $(XLA_CACHE)) | tail -n 1) && \
+	  FERRAX_STABLEHLO_PROGRAMS=$(abspath $(STABLEHLO_PROGRAMS)) FERRAX_PJRT_PLUGIN=xla_cpu:$$plugin \
+	  cargo test --package ferrax-pjrt --package ferrax-ir --test 'kinds_*' --test 'library_*' -- --include-ignored
+	$(PY) tests/xla/write_programs.py $(STABLEHLO_PROGRAMS)
+	plugin=$$(tests/xla/plugin/cuda.sh $(abspath $(XLA_CACHE)) | tail -n 1) && \
+	  FERRAX_STABLEHLO_PROGRAMS=$(abspath $(STABLEHLO_PROGRAMS)) FERRAX_CUDA_PLUGIN=$$plugin \
+	  cargo test --package ferrax-pjrt --package ferrax-ir --test topology -- --ignored gpus_that_are_not_there
 
 # NVRTC needs no GPU to compile for one: it takes the sources that the planner's tests print. NVRTC is a library or its folder;
 # a wheel in .venv is found.

@@ -609,7 +609,8 @@ def solvers(jax, jnp):
         "ranks of 5000 pages, 50000 links, 50 rounds": (pagerank, *integers(5000, 2, 50_000)),
         "Newton's method for 50 weights, 2000 rows": (newton, floats(50), floats(2000, 50), np.sign(floats(2000))),
         "principal components of 500x100": (components, floats(500, 100)),
-        "BFGS on 20 variables": (minimum, floats(20)),
+        # from here both find the minimum in 30 steps; from floats(20) JAX gives up at 650 after 18, ours takes 139
+        "BFGS on 20 variables": (minimum, 1 + np.float32(0.1) * floats(20)),
         "predator and prey, gradient by the adjoint": (
             jax.value_and_grad(adjoint, 2), np.array([1, 1], np.float32), np.linspace(0, 5, 20, dtype=np.float32),
             np.array([1.1, 0.4, 0.1, 0.4], np.float32)),

@@ -41,8 +41,15 @@ def steps_of(seed):
     reads = [{name: env[name] for name in s.reads if name in env} for s in steps]
     # XLA's CPU takes subnormal numbers for zeros, and ends the process of nested loops over arrays without elements
     plain = [all(v.size > 0 and same_bits(without_subnormals(v), v) for v in read.values()) for read in reads]
-    ours = [[env[name] for name in s.outs] for s in steps]
-    return [(s, r, o) for s, r, o, p in zip(steps, reads, ours, plain) if p]
+    ours = [[without_subnormals(env[name]) for name in s.outs] for s in steps]
+    return [(s, r, o) for s, r, o, p in zip(steps, reads, ours, plain) if p and not turned_far(s, r)]
+
+
+def turned_far(step, read):
+    """Whether powers of complex numbers have angles of which single precision has no digits: XLA's have none then."""
+    if "pow" not in step.code and "**" not in step.code:
+        return False
+    return any(kind(v.dtype) == "c" and np.max(np.abs(v[np.isfinite(v)]), initial=0) > 1e7 for v in read.values())
 
 
 def in_a_row(own, other, step, operands):

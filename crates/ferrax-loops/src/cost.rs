@@ -80,7 +80,7 @@ impl Kind {
                 UnaryOp::Sqrt | UnaryOp::Rsqrt | UnaryOp::Exp | UnaryOp::Exp2 => 200,
                 UnaryOp::Log | UnaryOp::Tanh | UnaryOp::Logistic | UnaryOp::Expm1 | UnaryOp::Log1p => 400,
                 UnaryOp::Sin | UnaryOp::Cos | UnaryOp::Erf | UnaryOp::ErfInv => 800,
-                UnaryOp::Lgamma | UnaryOp::Digamma => 10_000,
+                UnaryOp::Lgamma | UnaryOp::Digamma => 2000,
                 _ => 5000,
             },
             Kind::Binary(BinaryOp::Div) => 120,

@@ -5,12 +5,51 @@ mod against;
 mod rows;
 
 use against::{Array, Near, Report, compare, peer};
+use ferrax_base::Scalar;
+use ferrax_loops::kind::CompareOp;
 use ferrax_loops::{BinaryOp, Builder, Graph, Kind, Type};
 use ferrax_pjrt::stablehlo::module;
 use rows::{F, I, int, scaled};
 use std::sync::Arc;
 
 against::tests!(whiles, scans, scans_of_nothing_and_without_state, switches);
+
+/// Doubles a number while a count in steps is below a limit.
+fn counted(limit: i32, by: i32) -> Graph {
+    let scalar = |d| Type::new(d, &[]);
+    let mut cond = Builder::new([scalar(F), scalar(I)]);
+    let at = cond.params().nth(1).unwrap();
+    let end = cond.scalar(Scalar::from_i64(I, limit.into()));
+    let below = cond.compare(CompareOp::Lt, at, end);
+    let mut step = Builder::new([scalar(F), scalar(I)]);
+    let [x, at] = [0, 1].map(|k| step.params().nth(k).unwrap());
+    let (twice, by) = (step.binary(BinaryOp::Add, x, x), step.scalar(Scalar::from_i64(I, by.into())));
+    let next = step.binary(BinaryOp::Add, at, by);
+    let kind = Kind::While {
+        cond: cond.finish(&[below]).into(),
+        body: step.finish(&[twice, next]).into(),
+        cond_consts: 0,
+        body_consts: 0,
+    };
+    let mut b = Builder::new([scalar(F)]);
+    let x = b.params().next().unwrap();
+    let from = b.scalar(Scalar::from_i64(I, 0));
+    let results = b.push_many(kind, &[x, from], &[scalar(F), scalar(I)]);
+    b.finish(&results)
+}
+
+#[test]
+#[ignore = "needs a plugin: make test-xla"]
+fn loops_that_count_in_steps_end_in_time() {
+    let mut report = Report::default();
+    let x = Array::floats(F, &[], &[1.0]);
+    for limit in 1..5 {
+        for by in 1..5 {
+            compare(&mut report, &format!("below {limit} by {by}"), counted(limit, by), &[&x], Near::Same);
+        }
+    }
+    report.finish();
+}
 
 /// A graph that calls `inner` twice, one after the other.
 fn twice(inner: &Arc<Graph>) -> Graph {

@@ -234,7 +234,7 @@ fn narrow_shift(op: BinaryOp, x: DType, plan: &mut Plan) {
 
 /// Kernels (or the machine's handlers, by the macros given) of a float type's functions of one operand.
 macro_rules! float_unary {
-    ($name:ident: $Out:ty, $T:ident, $m:ident, $map:ident, $plain:ident, $tile:ident) => {
+    ($name:ident: $Out:ty, $T:ident, $m:ident, $map:ident, $tile:ident) => {
         fn $name(op: UnaryOp) -> Option<$Out> {
             use UnaryOp::*;
             Some(match op {
@@ -270,8 +270,8 @@ macro_rules! float_unary {
                 Erf => $map!(x: $T => $T, $m::erf::<F>(x)),
                 Erfc => $map!(x: $T => $T, $m::erfc::<F>(x)),
                 ErfInv => $map!(x: $T => $T, $m::erf_inv::<F>(x)),
-                Lgamma => $plain!(x: $T => $T, special::lgamma(f64::from(x)) as $T),
-                Digamma => $plain!(x: $T => $T, special::digamma(f64::from(x)) as $T),
+                Lgamma => $tile!($T, $m::lgamma_all),
+                Digamma => $tile!($T, $m::digamma_all),
                 BesselI0e => $map!(x: $T => $T, $m::bessel_i0e::<F>(x)),
                 BesselI1e => $map!(x: $T => $T, $m::bessel_i1e::<F>(x)),
                 Real => $map!(x: $T => $T, x),
@@ -283,8 +283,8 @@ macro_rules! float_unary {
     };
 }
 pub(crate) use float_unary;
-float_unary!(unary_f32: Kernel, f32, single, map1, plain1, tile1);
-float_unary!(unary_f64: Kernel, f64, double, map1, plain1, tile1);
+float_unary!(unary_f32: Kernel, f32, single, map1, tile1);
+float_unary!(unary_f64: Kernel, f64, double, map1, tile1);
 
 macro_rules! complex_unary {
     ($name:ident, $T:ident) => {

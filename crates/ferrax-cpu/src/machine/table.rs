@@ -68,7 +68,7 @@ pub fn lanes(d: DType) -> Option<Lanes> {
     })
 }
 
-float_unary!(unary_f32: Handler, f32, single, map, map, tiles);
+float_unary!(unary_f32: Handler, f32, single, map, tiles);
 float_binary!(binary_f32: Binary, f32, single, pair, pair, tile_pair, None);
 integer_unary!(unary_i32: Handler, i32, map, i32::wrapping_abs, i32::signum);
 integer_unary!(unary_u32: Handler, u32, map, std::convert::identity, |x| u32::from(x != 0));

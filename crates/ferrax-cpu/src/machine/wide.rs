@@ -68,7 +68,7 @@ pub fn lanes(d: DType) -> Option<Lanes> {
     })
 }
 
-float_unary!(unary_f64: Handler, f64, double, map, none, tiles);
+float_unary!(unary_f64: Handler, f64, double, map, tiles);
 float_binary!(binary_f64: Binary, f64, double, pair, none, tile_pair, None);
 integer_unary!(unary_i64: Handler, i64, map, i64::wrapping_abs, i64::signum);
 integer_unary!(unary_u64: Handler, u64, map, std::convert::identity, |x| u64::from(x != 0));

@@ -1,5 +1,5 @@
 //! Real functions of f64, under the names that they have in `single`, so that kernels are written once for both. All
-//! vectorize; `arcs`, `powers`, `hyperbolic`, `errors` and `bessel` have those that both precisions share. Those that end in
+//! vectorize; `arcs`, `powers`, `hyperbolic`, `errors`, `bessel` and `gamma` have those that both precisions share. Those that end in
 //! `_all` take a tile, because they look up tables or have rare cases.
 //!
 //! Sources: Tang ("Table-driven implementation of the exponential function") for e^x and tanh, with minimax
@@ -9,7 +9,7 @@
 pub use super::errors::{erf, erf_inv};
 pub use super::hyperbolic::{cosh, sinh};
 pub use super::powers::rem_all;
-use crate::math::{arcs, bessel, errors, hyperbolic, powers};
+use crate::math::{arcs, bessel, errors, gamma, hyperbolic, powers, special};
 use crate::simd::fma64 as fma;
 
 /// Adding and subtracting this rounds to an integer, whose bits are then the low mantissa bits.
@@ -442,6 +442,7 @@ all_digits! {
     bessel_i1e = bessel::i1e;
 }
 arcs::tan_tile!(f64);
+gamma::gamma_tiles!(f64, true);
 
 /// x to the power y.
 #[inline(always)]

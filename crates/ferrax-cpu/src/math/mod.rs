@@ -1,7 +1,7 @@
 //! Functions of one number at a time, written so that loops over them vectorize where it pays.
 //!
 //! `single` and `double` hold the real functions of f32 and f64 under the same names; what they share is in `arcs`, `powers`,
-//! `hyperbolic`, `errors` and `bessel`. `complex` has the complex ones with their branch cuts, and `together` those of many numbers at once; `integer` division, `special` the
+//! `hyperbolic`, `errors`, `bessel` and `gamma`. `complex` has the complex ones with their branch cuts, and `together` those of many numbers at once; `integer` division, `special` the
 //! gamma and zeta families (in double precision, number by number).
 //! Sources: Cephes for the polynomials, Kahan ("Much ado about nothing's sign bit") for the complex inverses,
 //! Giles for the inverse error function.
@@ -76,6 +76,7 @@ mod bessel;
 pub mod complex;
 pub mod double;
 mod errors;
+mod gamma;
 mod hyperbolic;
 pub mod integer;
 mod powers;

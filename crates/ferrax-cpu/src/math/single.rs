@@ -3,7 +3,7 @@
 //! Errors stay below 2.5 ulp. Many go through the functions of double precision, with as many digits as they need: those round
 //! correctly but for rare ties.
 
-use crate::math::{arcs, bessel, errors, hyperbolic, powers};
+use crate::math::{arcs, bessel, errors, gamma, hyperbolic, powers, special};
 use crate::simd::fma;
 use ferrax_loops::coefficients::{ERF_FAR, ERF_INV_CENTRAL, ERF_INV_TAIL, ERF_NEAR, single};
 
@@ -267,6 +267,7 @@ through_double! {
     bessel_i1e = bessel::i1e;
 }
 arcs::tan_tile!(f32);
+gamma::gamma_tiles!(f32, false);
 
 /// e^|x| / 2, which is in range where sine and cosine are.
 #[inline(always)]

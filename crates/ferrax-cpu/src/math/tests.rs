@@ -2,7 +2,7 @@
 //! errors in units in the last place, and the same bits wherever a number stands.
 
 use super::complex::{self, Complex};
-use super::{double, single, together};
+use super::{double, single, special, together};
 
 const SPECIAL: [f64; 22] = [
     0.0,
@@ -217,6 +217,38 @@ fn bessel_functions() {
     assert_eq!(double::bessel_i0e::<true>(0.0), 1.0);
     assert_eq!(double::bessel_i0e::<true>(f64::INFINITY), 0.0);
     assert!(double::bessel_i1e::<true>(-2.0) < 0.0 && double::bessel_i1e::<true>(f64::NAN).is_nan());
+}
+
+#[test]
+fn gamma_functions() {
+    // one number's results in a tile with a negative one, which takes the other way
+    fn found<T: Copy + From<f32>>(x: T, all: unsafe fn(&[T; 2], &mut [T; 2])) -> T {
+        let mut out = [T::from(0.0); 2];
+        // SAFETY: the functions need nothing.
+        unsafe { all(&[x, T::from(-0.5)], &mut out) };
+        out[0]
+    }
+    // zeros are at 1, 2 and 1.46; digits of libm's are lost near the first two, by the distance to them
+    let near = |x: f64, wanted: f64| wanted.abs().max((x - 1.0).abs().min((x - 2.0).abs()).min(1.0));
+    for k in 1..20_000 {
+        let x = (f64::from(k) * 1.3e-3 - 12.0).exp().min(1e300);
+        let (lgamma, digamma) = (special::lgamma(x), special::digamma(x));
+        for fused in [found(x, double::lgamma_all::<true, false, 2>), found(x, double::lgamma_all::<false, false, 2>)] {
+            assert!((fused - lgamma).abs() <= 4e-15 * near(x, lgamma), "lgamma({x}) is {fused:e}, not {lgamma:e}");
+        }
+        let y = found(x, double::digamma_all::<true, false, 2>);
+        assert!((y - digamma).abs() <= 4e-15 * digamma.abs().max(1.0), "digamma({x}) is {y:e}, not {digamma:e}");
+        let x = x as f32;
+        let (lgamma, digamma) = (special::lgamma(x.into()), special::digamma(x.into()));
+        assert!(ulps32(found(x, single::lgamma_all::<true, false, 2>), lgamma) <= 0.51, "f32 lgamma({x})");
+        assert!(ulps32(found(x, single::digamma_all::<true, false, 2>), digamma) <= 0.51, "f32 digamma({x})");
+    }
+    for x in [f64::INFINITY, 5e-324, 1.7e308, 0.0, -0.0, 1.0, 2.0, f64::NAN, -3.0, -0.7, f64::NEG_INFINITY] {
+        let (lgamma, digamma) = (special::lgamma(x), special::digamma(x));
+        assert_eq!(found(x, double::lgamma_all::<true, false, 2>).to_bits(), lgamma.to_bits(), "lgamma({x})");
+        let y = found(x, double::digamma_all::<true, false, 2>);
+        assert!(ulps(y, digamma) <= 15.0 || (y.is_nan() && digamma.is_nan()), "digamma({x}) is {y:e}, not {digamma:e}");
+    }
 }
 
 /// Largest part of a difference, by the larger part of what is wanted.

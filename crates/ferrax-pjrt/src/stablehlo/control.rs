@@ -6,7 +6,7 @@
 use super::body::{Body, Val};
 use super::types::array;
 use ferrax_base::{DType, Result, Scalar, bail};
-use ferrax_loops::{Graph, Kind, Type};
+use ferrax_loops::{BinaryOp, Graph, Kind, Type, ValueId};
 use std::sync::Arc;
 
 pub(super) fn node(body: &mut Body<'_, '_>, kind: &Kind, inputs: &[Val], types: &[Type]) -> Result<Vec<Val>> {
@@ -61,7 +61,9 @@ fn while_loop(
         body,
         inputs,
         |body, now| {
-            let args: Vec<Val> = now[..cond_consts].iter().chain(&now[consts..]).cloned().collect();
+            let hidden = now[consts..].iter().enumerate().map(|(k, v)| hidden_count(body, step, body_consts + k, k, v));
+            let hidden: Vec<Val> = hidden.collect();
+            let args: Vec<Val> = now[..cond_consts].iter().chain(&hidden).cloned().collect();
             Ok(body.call(cond, &args)?.swap_remove(0))
         },
         |body, now| {
@@ -70,6 +72,25 @@ fn while_loop(
         },
     )?;
     Ok(results[consts..].to_vec())
+}
+
+/// A carried value as a loop's condition sees it: behind a barrier where it may be a count in steps other than one, whose
+/// turns XLA counts wrongly (`while i < 1: i += 2` from 0 has none there, in JAX as well).
+fn hidden_count(body: &mut Body<'_, '_>, step: &Graph, param: usize, result: usize, now: &Val) -> Val {
+    let (param, next) = (ValueId(param as u32), step.outputs[result]);
+    let one = |v: &ValueId| match step.maker(*v).map(|n| &n.kind) {
+        Some(Kind::Const(c)) => c.to_i64().unsigned_abs() == 1,
+        _ => false,
+    };
+    let by_one = step.maker(next).is_some_and(|n| {
+        matches!(n.kind, Kind::Binary(BinaryOp::Add | BinaryOp::Sub))
+            && n.inputs.contains(&param)
+            && n.inputs.iter().any(one)
+    });
+    if by_one || next == param || !now.shape().is_empty() || !now.dtype().is_integer() {
+        return now.clone();
+    }
+    body.op("stablehlo.optimization_barrier", &[now], "", &now.ty)
 }
 
 struct Scan<'n> {

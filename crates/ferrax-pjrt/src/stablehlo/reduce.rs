@@ -5,6 +5,7 @@
 
 use super::body::{Body, Val};
 use super::elementwise::{self, compute_dtype};
+use super::shape::carrier;
 use super::types::array;
 use super::{complex, convert};
 use ferrax_base::{DType, Result, Scalar, bail, error};
@@ -122,7 +123,22 @@ fn reduce_with(
         let starts = inputs[types.len()..].iter().zip(types);
         return Ok(starts.map(|(start, ty)| body.spread(start, &ty.shape)).collect());
     }
-    let region = body.region(graph.param_types(), |body, cells| body.inline(graph, cells))?;
+    // Of several operands some of less than a byte have layouts of their own, which XLA's GPU compiler then refuses.
+    let carried = |ty: &Type| Type::new(carrier(ty.dtype), &ty.shape);
+    let cells: Vec<Type> = graph.param_types().iter().map(carried).collect();
+    let region = body.region(&cells, |body, cells| {
+        let cells = cells.iter().zip(graph.param_types());
+        let narrow = cells.map(|(v, ty)| convert::convert(body, v, ty.dtype)).collect::<Result<Vec<_>>>()?;
+        let joined = body.inline(graph, &narrow)?;
+        joined.iter().map(|v| convert::convert(body, v, carrier(v.dtype()))).collect()
+    })?;
     let rest = format!("({region}) {{dimensions = {}}}", array(axes));
-    Ok(body.ops("stablehlo.reduce", &inputs.iter().collect::<Vec<_>>(), &rest, types))
+    let wide = inputs.iter().map(|v| convert::convert(body, v, carrier(v.dtype()))).collect::<Result<Vec<_>>>()?;
+    let results = body.ops(
+        "stablehlo.reduce",
+        &wide.iter().collect::<Vec<_>>(),
+        &rest,
+        &types.iter().map(carried).collect::<Vec<_>>(),
+    );
+    results.iter().zip(types).map(|(v, ty)| convert::convert(body, v, ty.dtype)).collect()
 }

@@ -45,7 +45,7 @@ pub(super) fn node(body: &mut Body<'_, '_>, kind: &Kind, inputs: &[Val], types: 
 }
 
 /// The dtype that elements below a byte move as: plugins may end the process on some movements of such elements.
-fn carrier(d: DType) -> DType {
+pub(super) fn carrier(d: DType) -> DType {
     match d {
         DType::I2 | DType::I4 => DType::I8,
         DType::U2 | DType::U4 => DType::U8,

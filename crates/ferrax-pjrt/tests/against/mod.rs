@@ -11,6 +11,7 @@ use ferrax_loops::{Builder, Graph};
 use ferrax_pjrt::safe::{Client, CompileOptions, OptionValue, Plugin};
 use ferrax_pjrt::stablehlo::{OPTIONS, Target, module};
 pub use near::*;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -60,6 +61,7 @@ impl Peer {
     /// As `run`, printed for another target.
     pub fn run_for(&self, target: &Target, graph: &Graph, args: &[&Array]) -> Result<Vec<Array>> {
         let text = module(graph, &[], target)?;
+        keep(&text);
         let mut options = CompileOptions::on(self.client.device_id(0)?);
         options.overrides.extend(OPTIONS.map(|(name, value)| (name.into(), OptionValue::Bool(value))));
         let executable = self.client.compile(&text, &options)?;
@@ -68,6 +70,16 @@ impl Peer {
         let results = executable.execute(&buffers.iter().collect::<Vec<_>>(), &[], None)?;
         let types = graph.outputs.iter().map(|&v| graph.ty(v));
         results.iter().zip(types).map(|(r, ty)| Ok(Array::of(ty, &extended(ty.dtype, &r.to_host()?)?))).collect()
+    }
+}
+
+/// Writes a program into the folder of `FERRAX_STABLEHLO_PROGRAMS`, for compilers of devices that are not there.
+fn keep(text: &str) {
+    if let Some(folder) = std::env::var_os("FERRAX_STABLEHLO_PROGRAMS") {
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        let path = Path::new(&folder).join(format!("{:016x}.mlir", hasher.finish()));
+        std::fs::write(&path, text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     }
 }
 

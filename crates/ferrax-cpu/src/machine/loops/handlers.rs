@@ -79,22 +79,6 @@ macro_rules! pair_of {
     };
 }
 
-/// As `map_of`, for functions that take lanes one by one: of a scalar, which all lanes hold, one is enough.
-macro_rules! plain_of {
-    ($L:ty, $x:ident: $T:ty => $R:ty, $e:expr) => {
-        $crate::machine::loops::handlers::on_registers!($L, |pc, lanes, other| {
-            for i in 0..((*pc).p as usize).min(N) {
-                let $x: $T = Lane::get(lanes[i]);
-                let r: $R = $e;
-                lanes[i] = Lane::put(r);
-            }
-            if (*pc).p == 1 {
-                *lanes = [lanes[0]; N];
-            }
-        })
-    };
-}
-
 macro_rules! plain_pair_of {
     ($L:ty, $x:ident, $y:ident: $T:ty => $R:ty, $e:expr) => {
         $crate::machine::loops::handlers::on_registers!($L, |pc, lanes, other| {
@@ -148,7 +132,7 @@ macro_rules! tile_pair_of {
         })
     };
 }
-pub(super) use {map_imm_of, map_of, on_registers, pair_of, plain_of, plain_pair_of, tile_of, tile_pair_of, variant};
+pub(super) use {map_imm_of, map_of, on_registers, pair_of, plain_pair_of, tile_of, tile_pair_of, variant};
 
 macro_rules! map {
     ($($t:tt)*) => {
@@ -163,11 +147,6 @@ macro_rules! map_imm {
 macro_rules! pair {
     ($($t:tt)*) => {
         pair_of!(u32, $($t)*)
-    };
-}
-macro_rules! plain {
-    ($($t:tt)*) => {
-        plain_of!(u32, $($t)*)
     };
 }
 macro_rules! plain_pair {
@@ -186,7 +165,7 @@ macro_rules! tile {
     };
 }
 
-float_unary!(unary_f32: Handler, f32, single, map, plain, tile);
+float_unary!(unary_f32: Handler, f32, single, map, tile);
 float_binary!(binary_f32: Handler, f32, single, pair, plain_pair, tile_pair, None);
 integer_unary!(unary_i32: Handler, i32, map, i32::wrapping_abs, i32::signum);
 integer_unary!(unary_u32: Handler, u32, map, std::convert::identity, |x| u32::from(x != 0));

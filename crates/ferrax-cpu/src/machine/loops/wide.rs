@@ -1,6 +1,6 @@
 //! Handlers of register loops for lanes of 8 bytes; `handlers.rs` has those for 4, and says what they are.
 
-use super::handlers::{map_imm_of, map_of, pair_of, plain_of, plain_pair_of, tile_of, tile_pair_of};
+use super::handlers::{map_imm_of, map_of, pair_of, plain_pair_of, tile_of, tile_pair_of};
 use crate::elementwise::{
     comparisons, float_binary, float_power, float_unary, integer_binary, integer_power, integer_unary, wrapping_pow,
 };
@@ -25,11 +25,6 @@ macro_rules! pair {
         pair_of!(u64, $($t)*)
     };
 }
-macro_rules! plain {
-    ($($t:tt)*) => {
-        plain_of!(u64, $($t)*)
-    };
-}
 macro_rules! plain_pair {
     ($($t:tt)*) => {
         plain_pair_of!(u64, $($t)*)
@@ -46,7 +41,7 @@ macro_rules! tile {
     };
 }
 
-float_unary!(unary_f64: Handler, f64, double, map, plain, tile);
+float_unary!(unary_f64: Handler, f64, double, map, tile);
 float_binary!(binary_f64: Handler, f64, double, pair, plain_pair, tile_pair, None);
 integer_unary!(unary_i64: Handler, i64, map, i64::wrapping_abs, i64::signum);
 integer_unary!(unary_u64: Handler, u64, map, std::convert::identity, |x| u64::from(x != 0));
