@@ -193,6 +193,54 @@ CASES = {
         assert jax.jit(lambda v: lax.with_sharding_constraint(v, s("x")))(v).sharding == s("x")
         assert len(asked) == 2, asked
     """,
+    "rules of operations are asked once, where nothing else decides": """
+        from ferrax.sharding import _propagation
+        asked, places = [], _propagation.places
+        _propagation.places = lambda *args: (asked.append(args), places(*args))[1]
+        put = lambda *e: jax.device_put(x, NamedSharding(jax.make_mesh((8,), ("e",)), P(*e)))
+        try:
+            a, b = put("e"), put(None, "e")
+            for _ in range(3):
+                assert (a - 3).sharding.spec == P("e", None) and (b - 3).sharding.spec == P(None, "e")
+            assert len(asked) == 2, asked
+            told = lambda: jnp.einsum("ij,kj->ik", b, b, out_sharding=P("e"))
+            for _ in range(2):
+                with jax.set_mesh(a.sharding.mesh):
+                    assert told().sharding.spec == P("e", None)
+                for ambiguous in (lambda: b @ b.T, lambda: a + b):
+                    try:
+                        ambiguous()
+                    except Exception as error:
+                        assert type(error).__name__ == "ShardingTypeError"
+                        continue
+                    raise AssertionError("an operation is told by another one")
+        finally:
+            _propagation.places = places
+    """,
+    "calls find programs of the mesh of their arguments": """
+        meshes = [jax.make_mesh((8,), (n,)) for n in "ab"]
+        put = lambda k, v: jax.device_put(v, NamedSharding(meshes[k], P("ab"[k])))
+        traced = []
+        def f(tree, n=1):
+            traced.append(str(jax.typeof(tree["v"])))
+            return tree["v"] * n
+        for g in (jax.jit(f), jax.jit(f, static_argnames="n"), jax.jit(f, donate_argnums=0)):
+            for _ in range(3):
+                got = [g({"v": put(k, jnp.arange(8.0))}) for k in (0, 1)] + [g({"v": jnp.arange(8.0)})]
+                assert [str(v.sharding.spec) for v in got[:2]] == ["P('a',)", "P('b',)"], got
+                assert got[2].sharding == jnp.arange(8.0).sharding and jax.sharding.get_abstract_mesh().empty
+            assert traced == ["float32[8@a]", "float32[8@b]", "float32[8]"], traced
+            traced.clear()
+        h, v = jax.jit(lambda v: v + 1, in_shardings=NamedSharding(meshes[0], P("a"))), put(0, jnp.arange(8.0))
+        assert all(np.array_equal(h(w), np.arange(8) + 1.0) for w in (v, v, jnp.arange(8.0)))
+        for _ in range(2):
+            try:
+                h(jax.device_put(v, NamedSharding(meshes[0], P())))
+            except ValueError as error:
+                assert "Sharding passed to jit does not match" in str(error)
+            else:
+                raise AssertionError("an argument over another mesh passed")
+    """,
     "a jitted function is traced for what varies": """
         loss = jax.jit(lambda w, v: (w * v).sum() + (jnp.arange(4.0) * v).sum())
         seen = []

@@ -50,6 +50,8 @@ struct OpProgram {
     compiled: Box<dyn Compiled>,
     /// Whether a program in the operation says or asks how values are sharded.
     says_where: bool,
+    /// Where results went, by the shardings of the operands.
+    places: sharded::Known,
 }
 
 /// Bytes of programs of single operations that are kept.
@@ -119,7 +121,7 @@ fn op_program(op: &OpRef, args: &[Value], device: DeviceId) -> Result<Arc<Entry<
     let inner: usize = op.subjaxprs().iter().map(|j| j.bytes()).sum();
     let (key, program) = (
         OpKey { hash, op: op.clone(), args: avals, device },
-        OpProgram { outs, compiled, says_where: sharded::op_says_where(op) },
+        OpProgram { outs, compiled, says_where: sharded::op_says_where(op), places: sharded::Known::default() },
     );
     if calls_back(op) {
         return Ok(Entry::apart(key, program));
@@ -194,7 +196,7 @@ fn run(program: &OpProgram, op: &OpRef, args: &[Value], placement: Placement) ->
     let elements = total(args.iter().map(|a| size(a.shape())).chain(program.outs.iter().map(Aval::size)));
     let outs = long_work::run(elements, || program.compiled.run(&mut buffers, placement.device.index()))?;
     if placement.device.is_sharded() || program.says_where {
-        let places = sharded::of_operation(op, args, &program.outs, placement)?;
+        let places = sharded::of_operation(&program.places, op, args, &program.outs, placement)?;
         return Ok(placed_each(outs, &program.outs, &places));
     }
     Ok(placed(outs, &program.outs, placement))

@@ -62,8 +62,8 @@ _REDUCTIONS = frozenset(
 )
 
 
-def places(program: Any, operands: Sequence[Any], alone: bool = False) -> list[Any]:
-    """The place of each result of a program.
+def places(program: Any, operands: Sequence[Any], alone: bool = False) -> tuple[list[Any], bool]:
+    """The place of each result of a program, and whether it is the same wherever that is asked.
 
     Args:
       program: the program.
@@ -71,7 +71,8 @@ def places(program: Any, operands: Sequence[Any], alone: bool = False) -> list[A
       alone: whether it is one operation that runs by itself, of which no trace has asked how results are divided.
 
     Returns:
-      For each result a place, or `None` where it is replicated over the operands' devices.
+      For each result a place, or `None` where it is replicated over the operands' devices; false where another mesh in
+      use or another caller may get another answer, or an error.
 
     Raises:
       ValueError: shardings are over different devices.
@@ -86,8 +87,8 @@ def places(program: Any, operands: Sequence[Any], alone: bool = False) -> list[A
             walk.committed = f"argument {names[i] if i < len(names) else f'number {i}'} with shape {aval.str_short()}"
     found = walk.run(program, specs)
     if alone and any(isinstance(s, NamedSharding) and (s.spec.unreduced or s.spec.reduced) for s in operands):
-        walk.due = due(program.eqns[0], _operand_specs(program, operands))
-    return [walk.place(s, aval) for s, aval in zip(found, program.out_avals, strict=True)]
+        walk.due, walk.everywhere = due(program.eqns[0], _operand_specs(program, operands)), False
+    return [walk.place(s, aval) for s, aval in zip(found, program.out_avals, strict=True)], walk.everywhere
 
 
 def _operand_specs(program: Any, operands: Sequence[Any]) -> list[PartitionSpec | None]:
@@ -99,7 +100,7 @@ def _operand_specs(program: Any, operands: Sequence[Any]) -> list[PartitionSpec 
 
 def shardings(program: Any, operands: Sequence[Any]) -> list[Any]:
     """The sharding of each result of a program, from those of its operands; `None` for operands that follow."""
-    return [_object(p) for p in places(program, [_on_one(s) for s in operands])]
+    return [_object(p) for p in places(program, [_on_one(s) for s in operands])[0]]
 
 
 def _on_one(sharding: Any) -> Any:
@@ -203,6 +204,8 @@ class Walk:
     def __init__(self, asks: bool) -> None:
         #: whether operations raise that have to be told how their results are divided
         self.asks = asks
+        #: whether what is found holds in every context
+        self.everywhere = True
         self.mesh: Any = None
         #: the first operand's sharding, and its rank: a result that is spread in the same way has its spec
         self.first: tuple[Any, int] | None = None
@@ -396,6 +399,7 @@ class Walk:
             found = rule(self.mesh, eqn, known) if rule else _explicit.elementwise(self.mesh, eqn, known)
         except (_explicit.ShardingTypeError, DuplicateSpecError):
             # a function that was told, or that differentiation makes, need not tell
+            self.everywhere = False
             seen = get_abstract_mesh()
             if self.asks and not eqn._made and (seen.empty or seen == self.mesh.abstract_mesh):
                 raise
