@@ -12,8 +12,10 @@ use crate::op::OpRef;
 use crate::value::Value;
 use ferrax_base::config::Flag;
 use ferrax_base::fork::Lock;
+use ferrax_base::source::is_making;
 use ferrax_base::{Aval, Result};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 /// What the host is asked; zero is a type that says nothing.
@@ -121,6 +123,33 @@ pub fn note(op: &OpRef, args: &[Aval], outs: &mut [Aval]) -> Result<()> {
     // axes are of another type here: types say nothing of them
     outs.iter_mut().for_each(|out| out.spread = 0);
     Ok(())
+}
+
+/// Errors where an operation on these values that nobody made for another one has to be told how its results are divided:
+/// what is made of it for its derivative need not.
+#[inline]
+pub fn require_told(op: &OpRef, args: &[Value]) -> Result<()> {
+    let placed = |v: &Value| matches!(v, Value::Array(a) if a.device().is_sharded());
+    if Flag::Explicit.get() || args.iter().any(placed) { require(op, args) } else { Ok(()) }
+}
+
+#[cold]
+fn require(op: &OpRef, args: &[Value]) -> Result<()> {
+    if is_making() || !op.subjaxprs().is_empty() || op.name().starts_with("custom_") {
+        return Ok(());
+    }
+    let of = |v: &Value| match v {
+        Value::Array(a) if a.device().is_sharded() => {
+            Aval { spread: of_place(a.device(), a.aval().rank()), ..a.aval().clone() }
+        }
+        other => other.aval(),
+    };
+    let avals: SmallVec<[Aval; 3]> = args.iter().map(of).collect();
+    let Some(host) = HOST.get().filter(|_| avals.iter().any(|a| a.spread != 0)) else { return Ok(()) };
+    let refs: SmallVec<[&Aval; 3]> = avals.iter().collect();
+    let outs: SmallVec<[Aval; 2]> =
+        op.abstract_eval(&refs)?.into_iter().map(|out| Aval { spread: 0, ..out }).collect();
+    (host.results)(op, &avals, &outs).map(|_| ())
 }
 
 #[cold]

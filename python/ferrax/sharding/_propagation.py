@@ -19,7 +19,7 @@ from ferrax._ferrax import Device, Literal, Place, SingleDeviceSharding, devices
 from ferrax.sharding import _explicit
 from ferrax.sharding._context import get_abstract_mesh
 from ferrax.sharding._due import due
-from ferrax.sharding._entries import Spec, contracted, free, like_operands, longest
+from ferrax.sharding._entries import LEADING, Spec, contracted, free, leading, like_operands, longest
 from ferrax.sharding._mesh import AbstractMesh, AxisType, Mesh
 from ferrax.sharding._named import DuplicateSpecError, InMemory, NamedSharding, OpenSharding
 from ferrax.sharding._placement import concrete, place
@@ -563,6 +563,7 @@ def _stack(eqn: Any, known: Sequence[Any]) -> Spec | None:
 _RULES: dict[str, Callable[[Any, Sequence[Any]], Spec | None]] = {
     **dict.fromkeys(_SAME, _same),
     **dict.fromkeys(_REDUCTIONS, _reduce),
+    **dict.fromkeys(LEADING, leading),
     "transpose": _transpose,
     "broadcast_in_dim": _broadcast,
     "reshape": _reshape,
