@@ -241,6 +241,27 @@ CASES = {
             else:
                 raise AssertionError("an argument over another mesh passed")
     """,
+    "groups exchange slices of their own": """
+        def send(operand, output, *numbers):
+            groups = ((0, 2), (1, 3))
+            parts = (v[0] for v in (operand, output, *numbers))
+            return lax.ragged_all_to_all(*parts, axis_name="i", axis_index_groups=groups)[None]
+        both = lambda a, b: jnp.array([a, a, b, b], jnp.int32)
+        operand = jnp.array([[1, 2, 2], [10, 20, 20], [3, 4, 0], [30, 40, 0]])
+        numbers = both([0, 1], [0, 1]), both([1, 2], [1, 1]), both([0, 0], [1, 2]), both([1, 1], [2, 1])
+        four = jax.make_mesh((4,), ("i",))
+        f = jax.shard_map(send, mesh=four, in_specs=(P("i"),) * 6, out_specs=P("i"), check_vma=False)
+        got = f(operand, jnp.zeros((4, 4), int), *numbers)
+        assert got.tolist() == [[1, 3, 0, 0], [10, 30, 0, 0], [2, 2, 4, 0], [20, 20, 40, 0]], got
+        for at, text in [(0, "must be integer type"), (1, "must be rank 1")]:
+            bad = (numbers[0] + 0.5 if at == 0 else numbers[0][:, :, None], *numbers[1:])
+            try:
+                f(operand, jnp.zeros((4, 4), int), *bad)
+            except ValueError as error:
+                assert text in str(error), error
+            else:
+                raise AssertionError
+    """,
     "a jitted function is traced for what varies": """
         loss = jax.jit(lambda w, v: (w * v).sum() + (jnp.arange(4.0) * v).sum())
         seen = []

@@ -69,7 +69,7 @@ def longest(known: Sequence[Any]) -> list[Any]:
 
 
 def leading(eqn: Any, known: Sequence[Any]) -> Spec | None:
-    """Axes of an array of keys or elements keep what divides them; last ones, of their parts, come undivided, and go."""
+    """Axes of arrays of keys or elements keep what divides them; last ones, of their parts, come undivided, and go."""
     entries, rank = known[0], len(eqn.outvars[0].aval.shape)
     return None if entries is None else (*entries[:rank], *((),) * (rank - len(entries)))
 

@@ -58,7 +58,7 @@ def check(shardings: Any, name: str) -> None:
         if leaf is None or leaf is UNSPECIFIED:
             return
         if type(leaf).__module__ == "ferrax.experimental.layout":
-            if hasattr(leaf, "major_to_minor"):
+            if not hasattr(leaf, "layout"):
                 raise ValueError(
                     "`jax.jit` does not accept device-local layouts directly. Create a `Format` instance wrapping this "
                     f"device-local layout and pass that to `jit` instead. Got {leaf}"
@@ -300,8 +300,23 @@ def _plain(sharding: Any, shape: tuple[int, ...]) -> Any:
     return sharding_of(sharding, shape, "jit")
 
 
-def _checked(sharding: Any, shape: tuple[int, ...], name: str) -> Any:
-    """The sharding asked for of an argument of a shape, which must fit it."""
+def _require_open_layout(sharding: Any, x: Any) -> None:
+    """Raises where a committed array, whose layout is known, is asked for in a layout that is chosen."""
+    layout = getattr(sharding, "layout", None)
+    if repr(layout) == "AUTO" and isinstance(x, _ferrax.ArrayImpl) and x.committed:
+        raise ValueError(
+            "Layout passed to jit does not match the layout on the respective arg. Got jit layout: AUTO,\n"
+            f"arg layout: {x.format.layout} for arg type: {_ferrax.typeof(x).str_short()}. The layout given to "
+            "`jax.jit` is `Layout.AUTO` but the corresponding argument passed is a `jax.Array` with a concrete layout. "
+            "Consider passing a `jax.ShapeDtypeStruct` instead of `jax.Array` as an argument to the jitted function "
+            "when using `Layout.AUTO`."
+        )
+
+
+def _checked(sharding: Any, x: Any, name: str) -> Any:
+    """The sharding asked for of an argument, which must fit it."""
+    shape = np.shape(x)
+    _require_open_layout(sharding, x)
     sharding = _plain(sharding, shape)
     if sharding is not None:
         check_fits(sharding, shape, f"pjit arguments with pytree key path {name}")
@@ -413,7 +428,7 @@ def with_arguments(
         fixed = statics(args, kwargs)
 
         def one(s: Any, x: Any) -> None:
-            found.append(_checked(s, np.shape(x), _name_of(compiled, args, fixed, len(found))))
+            found.append(_checked(s, x, _name_of(compiled, args, fixed, len(found))))
 
         _wanted(in_shardings, args, fixed, one, caller)
         return found
@@ -474,6 +489,7 @@ def _argument(sharding: Any, x: Any, name: Callable[[], str]) -> Any:
     """An argument put where it is asked for; `name` gives its name, for errors."""
     if sharding is None or (not hasattr(x, "shape") and not isinstance(x, (int, float, complex, bool))):
         return x
+    _require_open_layout(sharding, x)
     sharding = _plain(sharding, np.shape(x))
     if sharding is None:
         return x

@@ -25,7 +25,7 @@ from ferrax.sharding._named import DuplicateSpecError, InMemory, NamedSharding, 
 from ferrax.sharding._placement import concrete, place
 from ferrax.sharding._spec import UNCONSTRAINED, PartitionSpec, entry_names
 
-__all__ = ["Walk", "batched", "own_rule", "places"]
+__all__ = ["Walk", "batched", "places", "with_rule"]
 
 _CALLS = ("jit", "closed_call", "custom_jvp_call", "custom_vjp_call", "checkpoint", "remat", "custom_vjp_call_jaxpr")
 #: Their result axes are their operand axes.
@@ -170,10 +170,20 @@ _own: list[Own] = []
 _OWN = "custom_partitioning_"
 
 
-def own_rule(rule: Own) -> str:
-    """The name of programs of a function that has a rule of its own (`ferrax.experimental.custom_partitioning`)."""
+def with_rule(fun: Callable[..., Any], rule: Own) -> Callable[..., Any]:
+    """A jitted function of arrays that has a rule of its own (`ferrax.experimental.custom_partitioning`)."""
+    from ferrax import jit
+
     _own.append(rule)
-    return f"{_OWN}{len(_own) - 1}"
+    fun.__name__ = fun.__qualname__ = f"{_OWN}{len(_own) - 1}"
+    inner = jit(fun)
+    # the rule is that of an equation, which a call outside of programs is not
+    outer = jit(inner)
+
+    def call(*args: Any) -> Any:
+        return outer(*args) if _ferrax.is_eager() else inner(*args)
+
+    return call
 
 
 def named(mesh: Any, spec: Spec) -> NamedSharding:
