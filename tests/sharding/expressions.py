@@ -213,6 +213,7 @@ multihost_utils.process_allgather(np.arange(3), tiled=True)
 multihost_utils.process_allgather(place(x, 'x')).shape
 multihost_utils.global_array_to_host_local_array(place(x, 'x', 'y'), m, P('x')).sharding
 own('i j -> i j')(place(x, 'x', 'y')).sharding
+jax.shard_map(lambda v, w: v + w, mesh=am, in_specs=P('x'), out_specs=P('x'))(x, place(x, 'x', 'y'))
 jax.ShapeDtypeStruct((8, 4), 'f', sharding=place(x, 'x').format).sharding
 jax.make_array_from_callback((8, 4), place(x, 'x').format, lambda i: x[i])
 onhost(x).addressable_shards[1].data.sharding.memory_kind
@@ -454,6 +455,18 @@ single([np.ones(1)] * 8)
 single([jax.device_put(jnp.ones(1, 'i' if d.id else 'f'), d) for d in devs])
 mesh_utils.create_hybrid_device_mesh((2, 4), (1, 1))
 Format(Layout((0, 1)), P('x'))
+sm(lambda v: lax.pcast(v, 'x', to='varying'), P('x'), P('x'))(x)
+sm(lambda v: lax.pcast(v, ('x', 'y'), to='varying'), P('x'), P('x', 'y'))(x)
+jax.shard_map(lambda v: v, mesh=m, in_specs=P('x'), out_specs=P('x'), axis_names='x')(x)
+jax.shard_map(3, mesh=m, in_specs=P('x'), out_specs=P('x'))
+jax.shard_map(lambda v: v, mesh=am, in_specs=P('x'), out_specs=P('x'))(x)
+jax.smap(lambda v: v, in_axes=0, out_axes=0, axis_name=('x', 'y'))
+jax.smap(lambda v: v, in_axes=P('x'), out_axes=0, axis_name='x')
+jax.smap(lambda v: v, in_axes=0, out_axes='a', axis_name='x')
+jax.pmap(lambda v: v, devices=[])(x)
+jax.jit(lambda v: v, in_shardings=s('x')).lower(struct(m, 'y'))
+lax.with_sharding_constraint(x, P('x'))
+lax.with_sharding_constraint({'a': x, 'b': x}, {'a': s('x')})
 Format(3, s('x'))
 jax.jit(lambda v: v, in_shardings=Layout.AUTO)
 jax.jit(lambda v: v, in_shardings=Format(Layout.AUTO))(place(x, 'x'))

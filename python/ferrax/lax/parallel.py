@@ -605,7 +605,7 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
       The values.
 
     Raises:
-      ValueError: `to` is none of `"varying"`, `"reduced"`, `"unreduced"`.
+      ValueError: `to` is none of `"varying"`, `"reduced"`, `"unreduced"`, or the value varies already.
       NameError: nothing binds the name.
 
     >>> import ferrax as jax, ferrax.numpy as jnp
@@ -638,6 +638,13 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
 
         leaf = jnp.asarray(leaf)
         missing = [n for n in checked if n not in _ferrax.typeof(leaf).vma]
+        if checked and not missing:
+            raise ValueError("Unsupported pcast from=varying, to='varying'")
+        if len(missing) != len(checked):
+            raise ValueError(
+                "jax.lax.pcast can only accept axis_name which corresponds to one of varying, unreduced, reduced or "
+                f"invarying state of the input. Got input type: {_ferrax.typeof(leaf)}, axes: {tuple(names)}"
+            )
         return _ferrax.pvary(leaf, missing) if missing else leaf
 
     return tree_util.tree_map(one, x)

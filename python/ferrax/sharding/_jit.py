@@ -320,7 +320,18 @@ def _checked(sharding: Any, x: Any, name: str) -> Any:
     sharding = _plain(sharding, shape)
     if sharding is not None:
         check_fits(sharding, shape, f"pjit arguments with pytree key path {name}")
+        _require_there(sharding, x, getattr(x, "sharding", None), getattr(x, "committed", True))
     return sharding
+
+
+def _require_there(sharding: Any, x: Any, have: Any, committed: bool) -> None:
+    """Raises where an argument is committed to another sharding than the one that is asked for."""
+    if committed and isinstance(have, Sharding) and not have.is_equivalent_to(sharding, len(x.shape)):
+        kind = _ferrax.typeof(x).str_short() if isinstance(x, _ferrax.Array) else f"{x.dtype.name}{list(x.shape)}"
+        raise ValueError(
+            "Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: "
+            f"{sharding},\narg sharding: {have} for arg type: {kind}"
+        )
 
 
 def _result(sharding: Any, leaf: Any, path: str) -> Any:
@@ -507,11 +518,7 @@ def _argument(sharding: Any, x: Any, name: Callable[[], str]) -> Any:
             "Memory kinds passed to jax.jit does not match memory kind on the respective arg. Got jit memory kind: "
             f"{wanted}, arg memory kind: {have} for arg type: {_ferrax.typeof(leaf).str_short()}"
         )
-    if leaf.committed and not leaf.sharding.is_equivalent_to(sharding, leaf.ndim):
-        raise ValueError(
-            "Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: "
-            f"{sharding},\narg sharding: {leaf.sharding} for arg type: {_ferrax.typeof(leaf).str_short()}"
-        )
+    _require_there(sharding, leaf, leaf.sharding, leaf.committed)
     to = place(sharding)
     there = leaf is x and leaf.committed and _ferrax.place_of(leaf) == to
     return x if there else _ferrax.device_put_leaf(leaf, to, True)
