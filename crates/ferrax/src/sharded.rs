@@ -82,9 +82,9 @@ pub fn of_program(known: &Known, jaxpr: &JaxprRef, args: &[Value], place: Placem
     Ok(places)
 }
 
-/// As [`of_program`], of one operation. What is asked for as part of something else depends on that, too.
+/// As [`of_program`], of one operation. The host notes of products that are made what they sum over.
 pub fn of_operation(known: &Known, op: &OpRef, args: &[Value], outs: &[Aval], place: Placement) -> Result<Places> {
-    let keeps = !is_making() && !op_says_where(op);
+    let keeps = !op_says_where(op) && !(is_making() && op.name() == "dot_general");
     if keeps && let Some(found) = known.find(args.iter().map(of_value), place) {
         return Ok(found.clone());
     }

@@ -409,7 +409,7 @@ class Walk:
             found = rule(self.mesh, eqn, known) if rule else _explicit.elementwise(self.mesh, eqn, known)
         except (_explicit.ShardingTypeError, DuplicateSpecError):
             # a function that was told, or that differentiation makes, need not tell
-            self.everywhere = False
+            self.everywhere = self.everywhere and bool(eqn._made)
             seen = get_abstract_mesh()
             if self.asks and not eqn._made and (seen.empty or seen == self.mesh.abstract_mesh):
                 raise
