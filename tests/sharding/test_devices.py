@@ -241,6 +241,26 @@ CASES = {
             else:
                 raise AssertionError("an argument over another mesh passed")
     """,
+    "types of operations are asked once": """
+        from ferrax.sharding import _typed
+        asked, results = [], _typed.results
+        _typed.results = lambda program: (asked.append(program), results(program))[1]
+        f = lambda v: (jnp.sinh(v) * v).sum()
+        try:
+            got = []
+            for name in "uv":
+                mesh = jax.make_mesh((8,), (name,))
+                a = jax.device_put(jnp.arange(8.0), NamedSharding(mesh, P(name)))
+                with jax.set_mesh(mesh):
+                    for g in (jax.grad(f), jax.jit(jax.grad(f))):
+                        got += [g(a)]
+                    before = len(asked)
+                    assert before and jax.grad(f)(a).sharding.spec == got[-1].sharding.spec == P(name)
+                    assert len(asked) == before, asked[before:]
+            assert all(np.allclose(g, got[0]) for g in got)
+        finally:
+            _typed.results = results
+    """,
     "groups exchange slices of their own": """
         def send(operand, output, *numbers):
             groups = ((0, 2), (1, 3))
