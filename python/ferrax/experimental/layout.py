@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ferrax._boundary import expose as _expose
-from ferrax._ferrax import SingleDeviceSharding
 from ferrax._prefixes import prefix_leaves
 from ferrax.sharding._named import Sharding
 from ferrax.tree_util import tree_flatten
@@ -90,7 +89,7 @@ class Format:
                 "Invalid value received for the layout argument. Expected values are `None`, `Layout.AUTO` or an "
                 f"instance of `Layout`. Got {self.layout} of type {type(self.layout)}"
             )
-        if not (self.sharding is None or isinstance(self.sharding, (Sharding, SingleDeviceSharding))):
+        if not (self.sharding is None or isinstance(self.sharding, Sharding)):
             raise TypeError(
                 "Invalid value received for the sharding argument. Expected values are `None` or an instance of "
                 f"`jax.Sharding`. Got {self.sharding} of type {type(self.sharding)}"
