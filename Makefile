@@ -242,6 +242,7 @@ bench: develop
 	$(PY) benches/cpu.py
 	$(PY) benches/patterns.py
 	$(PY) benches/programs.py
+	$(PY) benches/sharded.py
 	$(PY) benches/errors.py
 
 bench-crates:

@@ -385,8 +385,9 @@ def named_as(wrapper: Any, fun: Any, what: str) -> Any:
     return shielded(wrapper)
 
 
-def _check_sharding(sharding: Any) -> None:
-    from ferrax.experimental.layout import Format
+def _known_sharding(sharding: Any) -> Any:
+    """The sharding, also of a format."""
+    from ferrax.experimental.layout import Format, Layout
     from ferrax.sharding import PartitionSpec, Sharding
 
     if not isinstance(sharding, (Sharding, PartitionSpec, Format)):
@@ -394,6 +395,11 @@ def _check_sharding(sharding: Any) -> None:
             "sharding should be an instance of `jax.sharding.Sharding`, `jax.sharding.PartitionSpec` or "
             f"`jax.experimental.layout.Format`. Got {sharding!r} of type {type(sharding)}."
         )
+    if getattr(sharding, "layout", None) is Layout.AUTO:
+        raise TypeError(
+            f"`Layout.AUTO` cannot be used in place of a device-local layout in a `ShapeDtypeStruct`. Got {sharding}"
+        )
+    return sharding.sharding if isinstance(sharding, Format) else sharding
 
 
 class ShapeDtypeStruct:
@@ -436,9 +442,7 @@ class ShapeDtypeStruct:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
         self.shape = tuple(map(static_size, shape))
         self.dtype = _ferrax.dtype_as_written(dtype)
-        if sharding is not None:
-            _check_sharding(sharding)
-        self.sharding = sharding
+        self.sharding = None if sharding is None else _known_sharding(sharding)
         self.weak_type = weak_type
         self.manual_axis_type = manual_axis_type
         self.is_ref = is_ref

@@ -388,7 +388,10 @@ def _put(x: Any, device: Any, donate: Any, alias: bool) -> Any:
         from ferrax.experimental.layout import Layout, sharding_of
 
         if device.layout is Layout.AUTO:
-            raise ValueError(f"device_put needs a format whose layout is known. Got layout: {device}")
+            raise ValueError(
+                f"sharding and layout in `Layout` instance should be concrete. Got layout: {device} for input "
+                f"{_ferrax.typeof(x).str_short()}"
+            )
         return _put(x, sharding_of(device, np.shape(x), "device_put"), donate, alias)
     if not _is_place(device):
         raise ValueError(

@@ -193,6 +193,95 @@ CASES = {
         assert jax.jit(lambda v: lax.with_sharding_constraint(v, s("x")))(v).sharding == s("x")
         assert len(asked) == 2, asked
     """,
+    "rules of operations are asked once, where nothing else decides": """
+        from ferrax.sharding import _propagation
+        asked, places = [], _propagation.places
+        _propagation.places = lambda *args: (asked.append(args), places(*args))[1]
+        put = lambda *e: jax.device_put(x, NamedSharding(jax.make_mesh((8,), ("e",)), P(*e)))
+        try:
+            a, b = put("e"), put(None, "e")
+            for _ in range(3):
+                assert (a - 3).sharding.spec == P("e", None) and (b - 3).sharding.spec == P(None, "e")
+            assert len(asked) == 2, asked
+            told = lambda: jnp.einsum("ij,kj->ik", b, b, out_sharding=P("e"))
+            for _ in range(2):
+                with jax.set_mesh(a.sharding.mesh):
+                    assert told().sharding.spec == P("e", None)
+                for ambiguous in (lambda: b @ b.T, lambda: a + b):
+                    try:
+                        ambiguous()
+                    except Exception as error:
+                        assert type(error).__name__ == "ShardingTypeError"
+                        continue
+                    raise AssertionError("an operation is told by another one")
+        finally:
+            _propagation.places = places
+    """,
+    "calls find programs of the mesh of their arguments": """
+        meshes = [jax.make_mesh((8,), (n,)) for n in "ab"]
+        put = lambda k, v: jax.device_put(v, NamedSharding(meshes[k], P("ab"[k])))
+        traced = []
+        def f(tree, n=1):
+            traced.append(str(jax.typeof(tree["v"])))
+            return tree["v"] * n
+        for g in (jax.jit(f), jax.jit(f, static_argnames="n"), jax.jit(f, donate_argnums=0)):
+            for _ in range(3):
+                got = [g({"v": put(k, jnp.arange(8.0))}) for k in (0, 1)] + [g({"v": jnp.arange(8.0)})]
+                assert [str(v.sharding.spec) for v in got[:2]] == ["P('a',)", "P('b',)"], got
+                assert got[2].sharding == jnp.arange(8.0).sharding and jax.sharding.get_abstract_mesh().empty
+            assert traced == ["float32[8@a]", "float32[8@b]", "float32[8]"], traced
+            traced.clear()
+        h, v = jax.jit(lambda v: v + 1, in_shardings=NamedSharding(meshes[0], P("a"))), put(0, jnp.arange(8.0))
+        assert all(np.array_equal(h(w), np.arange(8) + 1.0) for w in (v, v, jnp.arange(8.0)))
+        for _ in range(2):
+            try:
+                h(jax.device_put(v, NamedSharding(meshes[0], P())))
+            except ValueError as error:
+                assert "Sharding passed to jit does not match" in str(error)
+            else:
+                raise AssertionError("an argument over another mesh passed")
+    """,
+    "types of operations are asked once": """
+        from ferrax.sharding import _typed
+        asked, results = [], _typed.results
+        _typed.results = lambda program: (asked.append(program), results(program))[1]
+        f = lambda v: (jnp.sinh(v) * v).sum()
+        try:
+            got = []
+            for name in "uv":
+                mesh = jax.make_mesh((8,), (name,))
+                a = jax.device_put(jnp.arange(8.0), NamedSharding(mesh, P(name)))
+                with jax.set_mesh(mesh):
+                    for g in (jax.grad(f), jax.jit(jax.grad(f))):
+                        got += [g(a)]
+                    before = len(asked)
+                    assert before and jax.grad(f)(a).sharding.spec == got[-1].sharding.spec == P(name)
+                    assert len(asked) == before, asked[before:]
+            assert all(np.allclose(g, got[0]) for g in got)
+        finally:
+            _typed.results = results
+    """,
+    "groups exchange slices of their own": """
+        def send(operand, output, *numbers):
+            groups = ((0, 2), (1, 3))
+            parts = (v[0] for v in (operand, output, *numbers))
+            return lax.ragged_all_to_all(*parts, axis_name="i", axis_index_groups=groups)[None]
+        both = lambda a, b: jnp.array([a, a, b, b], jnp.int32)
+        operand = jnp.array([[1, 2, 2], [10, 20, 20], [3, 4, 0], [30, 40, 0]])
+        numbers = both([0, 1], [0, 1]), both([1, 2], [1, 1]), both([0, 0], [1, 2]), both([1, 1], [2, 1])
+        four = jax.make_mesh((4,), ("i",))
+        f = jax.shard_map(send, mesh=four, in_specs=(P("i"),) * 6, out_specs=P("i"), check_vma=False)
+        got = f(operand, jnp.zeros((4, 4), int), *numbers)
+        assert got.tolist() == [[1, 3, 0, 0], [10, 30, 0, 0], [2, 2, 4, 0], [20, 20, 40, 0]], got
+        for at, text in [(0, "must be integer type"), (1, "must be rank 1")]:
+            bad = (numbers[0] + 0.5 if at == 0 else numbers[0][:, :, None], *numbers[1:])
+            try:
+                f(operand, jnp.zeros((4, 4), int), *bad)
+            except ValueError as error:
+                assert text in str(error), error
+            else:
+                raise AssertionError
+    """,
     "a jitted function is traced for what varies": """
         loss = jax.jit(lambda w, v: (w * v).sum() + (jnp.arange(4.0) * v).sum())
         seen = []

@@ -331,6 +331,38 @@ print(sh(jax.jit(lambda x: jax.lax.with_sharding_constraint(x, layout.Format(lay
 wide = lambda v: jax.lax.with_sharding_constraint(v, NamedSharding(mesh_of((4, 2), ("x", "y"), AxisType.Auto), P("y")))
 print(sh(jax.jit(jax.vmap(wide, spmd_axis_name="x"))(ones(8, 4))))
 run(lambda: jax.vmap(wide, spmd_axis_name="y")(ones(8, 4)))
+### operations that are differentiated have to be told @E((4, 2), ("x", "y"))
+x = jax.device_put(jnp.arange(64.0).reshape(8, 8), P("x", "y"))
+y = jax.device_put(jnp.arange(64.0).reshape(8, 8), P("y", "x"))
+ambiguous = [
+    lambda v: (v @ y).sum(), lambda v: (v + y).sum(), lambda v: v.reshape(64).sum(),
+    lambda v: jnp.concatenate([v, y]).sum(), lambda v: jnp.sort(v, axis=0).sum(), lambda v: jnp.stack([v, y]).sum(),
+    lambda v: v[jnp.array([1, 2])].sum(), lambda v: jnp.where(v > 1, v, y).sum(),
+]
+for f in ambiguous:
+    for g in (jax.grad(f), jax.jit(jax.grad(f)), lambda v: jax.jvp(f, (v,), (v,)), lambda v: jax.linearize(f, v)[0]):
+        run(lambda: jax.tree.map(ty, g(x)), text=50)
+told = lambda v: jnp.einsum("ij,jk->ik", v, y, out_sharding=P("x")).sum() + jnp.tanh(v).max() + (v * v.T.T).mean()
+print(ty(jax.grad(told)(x)), ty(jax.jit(jax.grad(told))(x)), ty(jax.jvp(jax.grad(told), (x,), (x,))[1]))
+### keys that are divided @E((4, 2), ("x", "y"))
+keys = jax.device_put(jax.random.split(jax.random.key(0), 8), NamedSharding(mesh, P("x")))
+data = jax.random.key_data(keys)
+print(ty(data), ty(jax.random.wrap_key_data(data)), ty(jax.vmap(jax.random.uniform)(keys)))
+for f in (jax.vmap(lambda k: jax.random.split(k, 4)), jax.vmap(lambda k: jax.random.bits(k, (3,))), jax.random.clone):
+    print(ty(f(keys)), ty(jax.jit(f)(keys)))
+### values that are divided alike
+alike = importlib.import_module(jax.__name__ + ".experimental.shard_alike").shard_alike
+m = mesh_of((2, 2), ("x", "y"), AxisType.Auto)
+v, flat = jax.device_put(np.arange(16.0).reshape(8, 2), NamedSharding(m, P("x", "y"))), np.arange(16.0).reshape(8, 2)
+print(sh(alike(v, flat)), sh(jax.jit(lambda v: alike(v, jnp.ones((8, 2))))(v)), sh(jax.jit(alike)(flat, v)))
+twice = lambda v: alike(alike(v, v * 2)[1] @ v.T, jnp.arange(64.0).reshape(8, 8))
+print(sh(jax.jit(twice)(v)))
+def seen(v):
+    a, b = alike(v, jnp.ones((8, 2)))
+    jax.debug.inspect_array_sharding(b, callback=lambda s: print(s.shard_shape((8, 2))))
+    return (a + b).sum()
+print(jax.grad(jax.jit(seen))(v).shape, jax.grad(seen)(v).shape)
+run(lambda: alike({"a": v}, [v]), text=24)
 ### names that nothing binds @A((2,), ("x",))
 x = jnp.arange(8.0)
 run(lambda: jax.jit(lambda x: jax.lax.psum(x, "x"))(x), text=80)

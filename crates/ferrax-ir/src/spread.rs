@@ -10,10 +10,13 @@
 use crate::device::DeviceId;
 use crate::op::OpRef;
 use crate::value::Value;
-use ferrax_base::config::Flag;
+use ferrax_base::config::{Flag, trace_key};
 use ferrax_base::fork::Lock;
+use ferrax_base::source::is_making;
 use ferrax_base::{Aval, Result};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::cell::RefCell;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 /// What the host is asked; zero is a type that says nothing.
@@ -123,6 +126,64 @@ pub fn note(op: &OpRef, args: &[Aval], outs: &mut [Aval]) -> Result<()> {
     Ok(())
 }
 
+/// Errors where an operation on these values that nobody made for another one has to be told how its results are divided:
+/// what is made of it for its derivative need not.
+#[inline]
+pub fn require_told(op: &OpRef, args: &[Value]) -> Result<()> {
+    let placed = |v: &Value| matches!(v, Value::Array(a) if a.device().is_sharded());
+    if Flag::Explicit.get() || args.iter().any(placed) { require(op, args) } else { Ok(()) }
+}
+
+#[cold]
+fn require(op: &OpRef, args: &[Value]) -> Result<()> {
+    if is_making() || !op.subjaxprs().is_empty() || op.name().starts_with("custom_") {
+        return Ok(());
+    }
+    let of = |v: &Value| match v {
+        Value::Array(a) if a.device().is_sharded() => {
+            Aval { spread: of_place(a.device(), a.aval().rank()), ..a.aval().clone() }
+        }
+        other => other.aval(),
+    };
+    let avals: SmallVec<[Aval; 3]> = args.iter().map(of).collect();
+    let Some(host) = HOST.get().filter(|_| avals.iter().any(|a| a.spread != 0)) else { return Ok(()) };
+    let refs: SmallVec<[&Aval; 3]> = avals.iter().collect();
+    let outs: SmallVec<[Aval; 2]> = op.abstract_eval(&refs)?.into_iter().map(|out| Aval { spread: 0, ..out }).collect();
+    results(host, op, &avals, &outs).map(|_| ())
+}
+
+/// An operation, the types of its operands, the settings in force, and whether it is made as part of another one.
+type Asked = (OpRef, SmallVec<[Aval; 3]>, u64, bool);
+
+thread_local! {
+    /// What the host said of operations.
+    static RESULTS: RefCell<FxHashMap<Asked, Vec<u32>>> = RefCell::default();
+}
+
+/// Entries of [`RESULTS`] at most.
+const MOST_RESULTS: usize = 4096;
+
+/// What the host says of an operation's results, asked once. It notes of products that are made what they sum over, and
+/// code of users is not kept alive.
+fn results(host: &Host, op: &OpRef, args: &[Aval], outs: &[Aval]) -> Result<Vec<u32>> {
+    let (name, made) = (op.name(), is_making());
+    if name.ends_with("callback") || (made && name == "dot_general") {
+        return (host.results)(op, args, outs);
+    }
+    let key = (op.clone(), SmallVec::from(args), trace_key(), made);
+    if let Some(found) = RESULTS.with_borrow(|all| all.get(&key).cloned()) {
+        return Ok(found);
+    }
+    let found = (host.results)(op, args, outs)?;
+    RESULTS.with_borrow_mut(|all| {
+        if all.len() >= MOST_RESULTS {
+            all.clear();
+        }
+        all.insert(key, found.clone());
+    });
+    Ok(found)
+}
+
 #[cold]
 fn noted(op: &OpRef, args: &[Aval], outs: &mut [Aval]) -> Result<()> {
     let Some(host) = HOST.get() else { return Ok(()) };
@@ -130,7 +191,7 @@ fn noted(op: &OpRef, args: &[Aval], outs: &mut [Aval]) -> Result<()> {
         return Ok(()); // the types of its programs' results say it
     }
     outs.iter_mut().for_each(|out| out.spread = 0);
-    let found = (host.results)(op, args, outs)?;
+    let found = results(host, op, args, outs)?;
     outs.iter_mut().zip(found).for_each(|(out, spread)| out.spread = spread);
     Ok(())
 }

@@ -64,14 +64,15 @@ pub fn any_object(py: Python<'_>, id: DeviceId) -> PyResult<Bound<'_, PyAny>> {
 }
 
 /// Asks `ferrax.sharding._propagation` how the results of a program are sharded.
-fn rules(jaxpr: &JaxprRef, operands: &[Option<DeviceId>], alone: bool) -> Result<Vec<Option<DeviceId>>> {
+fn rules(jaxpr: &JaxprRef, operands: &[Option<DeviceId>], alone: bool) -> Result<(Vec<Option<DeviceId>>, bool)> {
     Python::attach(|py| {
         let operands =
             operands.iter().map(|d| d.map(|d| any_object(py, d)).transpose()).collect::<PyResult<Vec<_>>>()?;
         let program = Py::new(py, crate::api::jaxpr::PyClosed::new(jaxpr.clone()))?;
         let module = py.import("ferrax.sharding._propagation")?;
         let found = module.call_method1("places", (program, PyList::new(py, operands)?, alone))?;
-        found.try_iter()?.map(|p| devices::parse(&p?)).collect::<PyResult<Vec<_>>>()
+        let (places, everywhere): (Vec<Bound<'_, PyAny>>, bool) = found.extract()?;
+        Ok((places.iter().map(devices::parse).collect::<PyResult<_>>()?, everywhere))
     })
     .map_err(carry)
 }

@@ -11,7 +11,7 @@ use ferrax_base::config::tells_makers;
 use ferrax_base::source::{Making, Phase};
 use ferrax_base::{Result, error};
 use ferrax_ir::trace::CurrentGuard;
-use ferrax_ir::{DebugInfo, Mapped, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value, Values, bind};
+use ferrax_ir::{DebugInfo, Mapped, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value, Values, bind, spread};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -47,6 +47,7 @@ impl Trace for JvpTrace {
             return bind(op, &primals);
         }
         crate::eval::check_programs(op, &primals)?;
+        spread::require_told(op, &primals)?;
         let _making = tells_makers().then(|| made_of(op)).flatten();
         let (outs, tangents) =
             if self.linearizing { op.linearize(op, &primals, &tangents)? } else { op.jvp(op, &primals, &tangents)? };

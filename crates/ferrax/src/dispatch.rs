@@ -11,6 +11,7 @@ use crate::watch::{self, Ran};
 use crate::{debug, direct, sharded};
 use ferrax_base::config::watched;
 use ferrax_base::shape::{size, total};
+use ferrax_base::source::is_making;
 use ferrax_base::{Arg, Aval, Buffer, Memory, Result, Shape, error, long_work};
 use ferrax_cache::{Cache, Entry, cache::hash_of};
 use ferrax_ir::array::MemoryPin;
@@ -50,6 +51,8 @@ struct OpProgram {
     compiled: Box<dyn Compiled>,
     /// Whether a program in the operation says or asks how values are sharded.
     says_where: bool,
+    /// Where results went, by the shardings of the operands: of what a user asked for, and of what is made for it.
+    places: [sharded::Known; 2],
 }
 
 /// Bytes of programs of single operations that are kept.
@@ -119,7 +122,7 @@ fn op_program(op: &OpRef, args: &[Value], device: DeviceId) -> Result<Arc<Entry<
     let inner: usize = op.subjaxprs().iter().map(|j| j.bytes()).sum();
     let (key, program) = (
         OpKey { hash, op: op.clone(), args: avals, device },
-        OpProgram { outs, compiled, says_where: sharded::op_says_where(op) },
+        OpProgram { outs, compiled, says_where: sharded::op_says_where(op), places: Default::default() },
     );
     if calls_back(op) {
         return Ok(Entry::apart(key, program));
@@ -194,7 +197,8 @@ fn run(program: &OpProgram, op: &OpRef, args: &[Value], placement: Placement) ->
     let elements = total(args.iter().map(|a| size(a.shape())).chain(program.outs.iter().map(Aval::size)));
     let outs = long_work::run(elements, || program.compiled.run(&mut buffers, placement.device.index()))?;
     if placement.device.is_sharded() || program.says_where {
-        let places = sharded::of_operation(op, args, &program.outs, placement)?;
+        let places =
+            sharded::of_operation(&program.places[usize::from(is_making())], op, args, &program.outs, placement)?;
         return Ok(placed_each(outs, &program.outs, &places));
     }
     Ok(placed(outs, &program.outs, placement))

@@ -309,21 +309,24 @@ impl Executable {
     }
 
     /// As [`Self::run`] for arrays of which none is donated, which is what most calls are; results go to `each`.
-    /// Gives false, and does nothing, in the debug modes and where arrays are on other devices.
+    /// Gives false, and does nothing, in the debug modes, where arrays are on other devices, and where it is not known yet
+    /// how results are sharded.
     pub fn run_arrays(self: &Arc<Self>, args: &[&Array], mut each: impl FnMut(Array)) -> Result<bool> {
         self.check_args(args.len(), |i| (args[i].aval().dtype, &args[i].aval().shape))?;
         if debug::checking() {
             return Ok(false);
         }
         let place = device::place_arrays(args.iter().copied().enumerate(), |i| self.describe(i))?;
-        let elsewhere = !place.device.is_cpu() && args.iter().any(|a| a.device() != place.device);
-        if elsewhere || place.device.is_sharded() || self.says_where {
+        let elsewhere = !place.device.on_cpu() && args.iter().any(|a| a.device() != place.device);
+        let sharded = place.device.is_sharded() || self.says_where;
+        let places = self.places.find(args.iter().map(|a| sharded::of_array(a)), place).filter(|_| sharded);
+        if elsewhere || (sharded && places.is_none()) {
             return Ok(false);
         }
         let variant = self.variant(&[], place.device)?;
         if self.asynchronous(variant) {
             let args: SmallVec<[Value; 8]> = args.iter().map(|&a| Value::Array(a.clone())).collect();
-            self.start(variant, &args, place, None)?.into_iter().for_each(each);
+            self.start(variant, &args, place, places.map(|p| &**p))?.into_iter().for_each(each);
             return Ok(true);
         }
         let mut pins: SmallVec<[MemoryPin<'_>; 8]> = SmallVec::with_capacity(self.consts.len() + args.len());
@@ -332,8 +335,9 @@ impl Executable {
         }
         let mut buffers: SmallVec<[Arg<'_>; 8]> = pins.iter().map(|p| Arg::Borrowed(p)).collect();
         let outs = self.run_now(variant, &mut buffers, place.device)?;
-        for (memory, aval) in outs.into_iter().zip(&self.out_avals) {
-            each(Array::placed(aval.clone(), memory, place.device, place.committed));
+        for (i, (memory, aval)) in outs.into_iter().zip(&self.out_avals).enumerate() {
+            let to = places.map_or(place, |all| all[i]);
+            each(Array::placed(aval.clone(), memory, to.device, to.committed));
         }
         Ok(true)
     }

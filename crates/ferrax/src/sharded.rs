@@ -17,8 +17,9 @@ use smallvec::SmallVec;
 use std::sync::OnceLock;
 
 /// One sharding or device for every operand, `None` for those that follow, and whether the program is an operation that
-/// runs by itself; gives one for each result, `None` for those that are where the program runs.
-pub type Rules = fn(&JaxprRef, &[Option<DeviceId>], bool) -> Result<Vec<Option<DeviceId>>>;
+/// runs by itself; gives one for each result, `None` for those that are where the program runs, and whether the same holds
+/// wherever it is asked.
+pub type Rules = fn(&JaxprRef, &[Option<DeviceId>], bool) -> Result<(Vec<Option<DeviceId>>, bool)>;
 
 static RULES: OnceLock<Rules> = OnceLock::new();
 
@@ -34,6 +35,20 @@ pub type Places = SmallVec<[Placement; 2]>;
 #[derive(Default)]
 pub struct Known(List<(SmallVec<[Option<DeviceId>; 8]>, DeviceId, Places)>);
 
+impl Known {
+    /// Where they went the last time that a program ran at `place` on operands that are sharded so.
+    pub fn find(&self, operands: impl Iterator<Item = Option<DeviceId>> + Clone, place: Placement) -> Option<&Places> {
+        let same = |(key, at, _): &(SmallVec<_>, DeviceId, Places)| {
+            *at == place.device.replicated() && key.iter().copied().eq(operands.clone())
+        };
+        self.0.find(same).map(|(.., found)| found)
+    }
+
+    fn note(&self, args: &[Value], place: Placement, places: &Places) {
+        self.0.push((args.iter().map(of_value).collect(), place.device.replicated(), places.clone()));
+    }
+}
+
 /// The start of the names of values whose shardings the host is to be told.
 const ASKED: &str = "the sharding is asked for by ";
 
@@ -48,25 +63,31 @@ pub fn op_says_where(op: &OpRef) -> bool {
     op.is(&SHARDING_CONSTRAINT) || asks() || op.subjaxprs().iter().any(|j| says_where(j))
 }
 
-/// The sharding or device of each operand that is committed.
-fn shardings(args: &[Value]) -> SmallVec<[Option<DeviceId>; 8]> {
-    let committed = |a: &Array| (a.committed() || a.device().is_sharded()).then(|| a.device());
-    args.iter().map(|v| if let Value::Array(a) = v { committed(a) } else { None }).collect()
+/// The sharding or device of an operand that is committed.
+pub fn of_array(a: &Array) -> Option<DeviceId> {
+    (a.committed() || a.device().is_sharded()).then(|| a.device())
+}
+
+fn of_value(v: &Value) -> Option<DeviceId> {
+    if let Value::Array(a) = v { of_array(a) } else { None }
 }
 
 /// Where the results of a program go that runs at `place` on these operands.
 pub fn of_program(known: &Known, jaxpr: &JaxprRef, args: &[Value], place: Placement) -> Result<Places> {
-    let (operands, device) = (shardings(args), place.device.replicated());
-    if let Some((.., found)) = known.0.find(|(key, at, _)| *key == operands && *at == device) {
+    if let Some(found) = known.find(args.iter().map(of_value), place) {
         return Ok(found.clone());
     }
-    let places = apply(jaxpr, &operands, place, false)?;
-    known.0.push((operands, device, places.clone()));
+    let (places, _) = apply(jaxpr, args, place, false)?;
+    known.note(args, place, &places);
     Ok(places)
 }
 
-/// As [`of_program`], of one operation.
-pub fn of_operation(op: &OpRef, args: &[Value], outs: &[Aval], place: Placement) -> Result<Places> {
+/// As [`of_program`], of one operation. The host notes of products that are made what they sum over.
+pub fn of_operation(known: &Known, op: &OpRef, args: &[Value], outs: &[Aval], place: Placement) -> Result<Places> {
+    let keeps = !op_says_where(op) && !(is_making() && op.name() == "dot_general");
+    if keeps && let Some(found) = known.find(args.iter().map(of_value), place) {
+        return Ok(found.clone());
+    }
     let operands: SmallVec<[Value; 4]> = args.iter().filter(|a| !matches!(a, Value::Lit(_))).cloned().collect();
     let plain = |a: &Aval| Aval { spread: 0, ..a.clone() };
     let inputs = args.iter().map(|a| match a {
@@ -74,7 +95,11 @@ pub fn of_operation(op: &OpRef, args: &[Value], outs: &[Aval], place: Placement)
         other => Ok(plain(&other.aval())),
     });
     let outs: SmallVec<[Aval; 2]> = outs.iter().map(plain).collect();
-    apply(&of_one(op, inputs, &outs).into(), &shardings(&operands), place, true)
+    let (places, everywhere) = apply(&of_one(op, inputs, &outs).into(), &operands, place, true)?;
+    if keeps && everywhere {
+        known.note(args, place, &places);
+    }
+    Ok(places)
 }
 
 /// The program of one operation; its operands are parameters, or constants.
@@ -92,9 +117,11 @@ pub fn of_one(op: &OpRef, inputs: impl Iterator<Item = std::result::Result<Aval,
     jaxpr
 }
 
-fn apply(jaxpr: &JaxprRef, operands: &[Option<DeviceId>], place: Placement, alone: bool) -> Result<Places> {
+fn apply(jaxpr: &JaxprRef, args: &[Value], place: Placement, alone: bool) -> Result<(Places, bool)> {
     let other = Placement { device: place.device.replicated(), committed: place.committed };
-    let Some(rules) = RULES.get() else { return Ok(jaxpr.outvars.iter().map(|_| other).collect()) };
-    let found = rules(jaxpr, operands, alone)?;
-    Ok(found.into_iter().map(|d| d.map_or(other, |device| Placement { device, committed: true })).collect())
+    let Some(rules) = RULES.get() else { return Ok((jaxpr.outvars.iter().map(|_| other).collect(), true)) };
+    let operands: SmallVec<[Option<DeviceId>; 8]> = args.iter().map(of_value).collect();
+    let (found, everywhere) = rules(jaxpr, &operands, alone)?;
+    let at = |d: Option<DeviceId>| d.map_or(other, |device| Placement { device, committed: true });
+    Ok((found.into_iter().map(at).collect(), everywhere))
 }

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ferrax import _ferrax, tree_util
-from ferrax._api import ShapeDtypeStruct, jit
+from ferrax._api import ShapeDtypeStruct
 from ferrax._boundary import expose as _expose
 from ferrax.sharding import _propagation
 from ferrax.sharding._entries import free
@@ -99,18 +99,18 @@ class SdyShardingRule:
         operand_mappings: Sequence[Any],
         result_mappings: Sequence[Any],
         *,
-        reduction_factors: Sequence[str] = (),
-        need_replication_factors: Sequence[str] = (),
-        permutation_factors: Sequence[str] = (),
+        reduction_factors: tuple[str, ...] = (),
+        need_replication_factors: tuple[str, ...] = (),
+        permutation_factors: tuple[str, ...] = (),
         **factor_sizes: int,
     ):
         self.operand_mappings = tuple(ArrayMapping(*m) for m in operand_mappings)
         self.result_mappings = tuple(ArrayMapping(*m) for m in result_mappings)
         self.factor_sizes = factor_sizes
         self.special = {
-            "reduction_factors": tuple(reduction_factors),
-            "need_replication_factors": tuple(need_replication_factors),
-            "permutation_factors": tuple(permutation_factors),
+            "reduction_factors": reduction_factors,
+            "need_replication_factors": need_replication_factors,
+            "permutation_factors": permutation_factors,
         }
         entries = [f for m in (*self.operand_mappings, *self.result_mappings) for f in m]
         whole = {f for f in entries if isinstance(f, str)}
@@ -119,14 +119,25 @@ class SdyShardingRule:
             if name in whole:
                 raise ValueError(f"Factor {name} represents a whole dimension; do not specify its size")
             if name not in parts:
-                raise ValueError(f"Factor {name} is not used in the rule")
+                raise ValueError(f"Factor {name} is not used in the rule, but size is provided")
         for name in sorted(parts - whole):
             if name not in factor_sizes:
                 raise ValueError(f"Factor {name} is only used in compound factors; must specify its size")
+        taken: set[Any] = set()
         for kind, factors in self.special.items():
+            if not isinstance(factors, tuple):
+                raise ValueError(f"{kind} must be a tuple of factors")
+            if len(set(factors)) != len(factors):
+                raise ValueError(f"{kind} contains duplicated factors")
             for name in factors:
                 if name not in whole | parts:
                     raise ValueError(f"Factor {name} in {kind} is not used in the rule")
+                if name in taken:
+                    raise ValueError(
+                        f"Factor {name} can only be in one of the reduction, need replication, or permutation factor "
+                        "sets."
+                    )
+            taken.update(factors)
 
     def __repr__(self) -> str:
         special = "".join(f" {kind}={factors}" for kind, factors in self.special.items() if factors)
@@ -203,6 +214,8 @@ def _mapping(text: str) -> ArrayMapping:
     out: list[Any] = []
     inner: list[str] | None = None
     for dots, group, name, other in _TOKEN.findall(text.strip()):
+        if dots and inner is not None:
+            raise ValueError("Ellipsis can only be used at the beginning of a dimension")
         if dots:
             out.append(BATCHING + (group or "0"))
         elif name and inner is not None:
@@ -211,17 +224,19 @@ def _mapping(text: str) -> ArrayMapping:
             out.append(name)
         elif other == "(" and inner is None:
             inner = []
+        elif other == "(":
+            raise ValueError("Compound factors should be one level, nested brackets are not allowed")
         elif other == ")" and inner is not None:
+            if len(inner) < 2:
+                raise ValueError("Brackets should contain at least two factors")
             out.append(CompoundFactor(*inner))
             inner = None
         elif other == ".":
             raise ValueError("Character '.' must be used inside ellipsis '...'")
-        elif other in ("(", ")"):
+        elif other == ")":
             raise ValueError(f"Brackets are not balanced in rule: '{text}'")
         else:
             raise ValueError(f"Unknown character '{other}' in rule: '{text}'")
-    if inner is not None:
-        raise ValueError(f"Brackets are not balanced in rule: '{text}'")
     return ArrayMapping(*out)
 
 
@@ -232,7 +247,11 @@ def _rule(text: Any, **options: Any) -> SdyShardingRule:
     sides = text.split("->")
     if len(sides) != 2:
         raise ValueError(f"There is no -> in rule: '{text}'")
-    operands, results = ([_mapping(part) for part in side.split(",")] for side in sides)
+    for side in sides:
+        if side.count("(") != side.count(")"):
+            raise ValueError(f"Brackets are not balanced in rule: '{side}'")
+    # commas inside of brackets do not part arrays
+    operands, results = ([_mapping(part) for part in re.split(r",(?![^()]*\))", side)] for side in sides)
     return SdyShardingRule(operands, results, **options)
 
 
@@ -264,8 +283,7 @@ class _Site:
             self.shapes.add(shapes)
             return outs
 
-        call.__name__ = call.__qualname__ = _propagation.own_rule(self.divided)
-        self.call = jit(call)
+        self.call = _propagation.with_rule(call, self.divided)
 
     def divided(self, mesh: Any, known: Sequence[Any], operands: Sequence[Any], results: Sequence[Any]) -> Any:
         """The mesh axes of the axes of each result, from those of operands; None where the function does not say."""
@@ -334,9 +352,9 @@ class custom_partitioning:
         decode_shardings: bool = True,
         sharding_rule: Any = None,
         *,
-        reduction_factors: Sequence[str] = (),
-        need_replication_factors: Sequence[str] = (),
-        permutation_factors: Sequence[str] = (),
+        reduction_factors: tuple[str, ...] = (),
+        need_replication_factors: tuple[str, ...] = (),
+        permutation_factors: tuple[str, ...] = (),
         **factor_sizes: int,
     ) -> None:
         """Says how arrays are divided.

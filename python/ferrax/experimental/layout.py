@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from ferrax._boundary import expose as _expose
 from ferrax._prefixes import prefix_leaves
+from ferrax.sharding._named import Sharding
 from ferrax.tree_util import tree_flatten
 
 __all__ = ["Format", "Layout", "with_layout_constraint"]
@@ -70,6 +71,10 @@ class Format:
       layout: the order of axes; None for the default one.
       sharding: the devices.
 
+    Raises:
+      TypeError: these are no layout, or no sharding.
+      ValueError: a layout without a sharding.
+
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> jnp.ones((2, 3)).format.layout
     Layout(major_to_minor=(0, 1), tiling=(), sub_byte_element_size_in_bits=0)
@@ -80,11 +85,19 @@ class Format:
 
     def __post_init__(self) -> None:
         if not (self.layout is None or self.layout is Layout.AUTO or isinstance(self.layout, Layout)):
-            raise TypeError(f"Format takes a Layout, None or Layout.AUTO, got {type(self.layout).__name__}")
+            raise TypeError(
+                "Invalid value received for the layout argument. Expected values are `None`, `Layout.AUTO` or an "
+                f"instance of `Layout`. Got {self.layout} of type {type(self.layout)}"
+            )
+        if not (self.sharding is None or isinstance(self.sharding, Sharding)):
+            raise TypeError(
+                "Invalid value received for the sharding argument. Expected values are `None` or an instance of "
+                f"`jax.Sharding`. Got {self.sharding} of type {type(self.sharding)}"
+            )
         if isinstance(self.layout, Layout) and self.sharding is None:
             raise ValueError(
                 f"Sharding has to be concrete when layout is of type {type(self.layout)}. Please pass a "
-                "`jax.sharding.NamedSharding` or a `jax.sharding.SingleDeviceSharding` to the sharding argument. Got "
+                "`jax.sharding.NamedSharding` or `jax.sharding.SingleDeviceSharding` to the sharding argument. Got "
                 "sharding None"
             )
 

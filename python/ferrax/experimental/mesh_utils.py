@@ -91,7 +91,7 @@ def create_hybrid_device_mesh(
     found = list(_devices.devices() if devices is None else devices)
     attribute = "process_index" if process_is_granule else "slice_index"
     if not all(hasattr(d, attribute) for d in found):
-        raise ValueError(f"devices have no {attribute}: give process_is_granule=True, or use create_device_mesh")
+        raise ValueError(f"Device {found[0]} does not have attribute {attribute}. See `process_is_granule` option.")
     granules: dict[Any, list[Any]] = {}
     for device in found:
         granules.setdefault(getattr(device, attribute), []).append(device)

@@ -15,6 +15,7 @@ import numpy as np
 from ferrax import _processes, tree_util
 from ferrax._api import effects_barrier
 from ferrax._boundary import expose as _expose
+from ferrax._ferrax import ArrayImpl
 from ferrax._prefixes import prefix_leaves
 from ferrax.sharding._arrays import make_array_from_process_local_data
 from ferrax.sharding._mesh import Mesh
@@ -131,7 +132,7 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
         if _processes.state.count > 1:
             parts = _exchanged(data, list(range(_processes.state.count)))
             return np.concatenate(parts) if tiled and data.ndim else np.stack(parts)
-        return data if tiled or isinstance(getattr(x, "sharding", None), NamedSharding) else data[None]
+        return data if tiled else data[None]
 
     return tree_util.tree_map(one, in_tree)
 
@@ -232,7 +233,10 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspec
     (2,)
     """
     _require_mesh(global_mesh)
-    return host_local_array_to_global_array(global_inputs, global_mesh.local_mesh, pspecs)
+    made = host_local_array_to_global_array(global_inputs, global_mesh.local_mesh, pspecs)
+    # arrays that this process has whole stay where they are
+    stays = lambda x, y: x if isinstance(x, ArrayImpl) and x.is_fully_addressable else y
+    return tree_util.tree_map(stays, global_inputs, made)
 
 
 _expose(globals())

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 from ferrax import _ferrax, tree_util
 from ferrax._boundary import expose as _expose
-from ferrax._core import Tracer as _Tracer
-from ferrax._devices import device_put as _device_put
+from ferrax.sharding import _propagation
+from ferrax.sharding._entries import free, longest
 
 __all__ = ["shard_alike"]
 
 
 def shard_alike(x: Any, y: Any) -> tuple[Any, Any]:
-    """Both values, divided alike: as the first of them that is divided.
-
-    Inside of programs nothing is divided on the embedded engine, whose devices share one memory, and values are
-    themselves.
+    """Both values, divided alike: each axis as the one of them whose axis is divided most.
 
     Args:
       x: tree of arrays.
@@ -37,7 +36,7 @@ def shard_alike(x: Any, y: Any) -> tuple[Any, Any]:
     xs, x_tree = tree_util.tree_flatten(x)
     ys, y_tree = tree_util.tree_flatten(y)
     if x_tree != y_tree:
-        raise ValueError(f"Trees should match. Got x tree: {x_tree}, y tree: {y_tree}")
+        raise ValueError(f"Trees should be equal. Got x_tree: {x_tree}, y_tree: {y_tree}")
     pairs = []
     for a, b in zip(xs, ys, strict=True):
         left, right = _ferrax.shape(a), _ferrax.shape(b)
@@ -46,20 +45,23 @@ def shard_alike(x: Any, y: Any) -> tuple[Any, Any]:
                 f"The leaves shapes of `x` and `y` should match. Got `x` leaf shape: {left} and `y` leaf shape: "
                 f"{right}."
             )
-        pairs.append(_alike(a, b))
+        pairs.append(_alike()(a, b))
     return tree_util.tree_unflatten(x_tree, [a for a, _ in pairs]), tree_util.tree_unflatten(
         y_tree, [b for _, b in pairs]
     )
 
 
-def _alike(a: Any, b: Any) -> tuple[Any, Any]:
-    if any(isinstance(v, _Tracer) for v in (a, b)):
+@functools.cache
+def _alike() -> Any:
+    """The program of two values that has a rule of its own for how they are divided."""
+
+    def rule(mesh: Any, known: Sequence[Any], operands: Sequence[Any], results: Sequence[Any]) -> Any:
+        return [free(longest(known)) if any(known) else None] * 2
+
+    def alike(a: Any, b: Any) -> tuple[Any, Any]:
         return a, b
-    known = [getattr(v, "sharding", None) for v in (a, b)]
-    divided = next((s for s in known if s is not None and not s.is_fully_replicated), None)
-    if divided is None:
-        return a, b
-    return _device_put(a, divided), _device_put(b, divided)
+
+    return _propagation.with_rule(alike, rule)
 
 
 _expose(globals())

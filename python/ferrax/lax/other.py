@@ -232,7 +232,13 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
             )
         return constrain(v, s, asked=True)
 
-    full = tree_util.tree_leaves(tree_util.tree_broadcast(shardings, x, is_leaf=is_leaf), is_leaf=is_leaf)
+    try:
+        full = tree_util.tree_leaves(tree_util.tree_broadcast(shardings, x, is_leaf=is_leaf), is_leaf=is_leaf)
+    except ValueError as error:
+        text = str(error).replace("broadcast_prefix prefix_tree", "with_sharding_constraint shardings")
+        raise ValueError(
+            f"with_sharding_constraint shardings specification must be a tree prefix of the corresponding value; {text}"
+        ) from None
     leaves, tree = tree_util.tree_flatten(x)
     return tree.unflatten([asked(v, s) for v, s in zip(leaves, full, strict=True)])
 

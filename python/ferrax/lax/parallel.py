@@ -605,7 +605,7 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
       The values.
 
     Raises:
-      ValueError: `to` is none of `"varying"`, `"reduced"`, `"unreduced"`.
+      ValueError: `to` is none of `"varying"`, `"reduced"`, `"unreduced"`, or the value varies already.
       NameError: nothing binds the name.
 
     >>> import ferrax as jax, ferrax.numpy as jnp
@@ -638,6 +638,13 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
 
         leaf = jnp.asarray(leaf)
         missing = [n for n in checked if n not in _ferrax.typeof(leaf).vma]
+        if checked and not missing:
+            raise ValueError("Unsupported pcast from=varying, to='varying'")
+        if len(missing) != len(checked):
+            raise ValueError(
+                "jax.lax.pcast can only accept axis_name which corresponds to one of varying, unreduced, reduced or "
+                f"invarying state of the input. Got input type: {_ferrax.typeof(leaf)}, axes: {tuple(names)}"
+            )
         return _ferrax.pvary(leaf, missing) if missing else leaf
 
     return tree_util.tree_map(one, x)
@@ -734,14 +741,14 @@ def ragged_all_to_all(
       output_offsets: int array (rows,): where it begins in the receiving row's `output`.
       recv_sizes: int array (rows,): how long the slice from each row is.
       axis_name: name of the mapped axis.
-      axis_index_groups: must be None.
+      axis_index_groups: lists of rows, all of one length, that exchange slices apart from each other; `rows` is that
+        length.
 
     Returns:
       `output` with the slices that arrived.
 
     Raises:
-      ValueError: the dtypes of `operand` and `output` differ, or an integer array has the wrong shape.
-      NotImplementedError: `axis_index_groups` is given.
+      ValueError: the dtypes of `operand` and `output` differ, or offsets or sizes are no integers, one for each row.
 
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> send = lambda x, o, k: jax.lax.ragged_all_to_all(
@@ -753,25 +760,34 @@ def ragged_all_to_all(
     """
     import ferrax.numpy as jnp
 
-    if axis_index_groups is not None:
-        raise NotImplementedError("ragged_all_to_all with axis_index_groups is not implemented yet")
     operand, output = jnp.asarray(operand), jnp.asarray(output)
-    rows = axis_size(axis_name)
+    groups = groups_of("ragged_all_to_all", axis_name, axis_index_groups)
+    rows = axis_size(axis_name) if groups is None else len(groups[0])
     if operand.dtype != output.dtype or operand.shape[1:] != output.shape[1:]:
         raise ValueError(
             f"ragged_all_to_all: operand and output must agree in dtype and in all axes but the first; got "
             f"{_ferrax.typeof(operand)} and {_ferrax.typeof(output)}"
         )
     numbers = [jnp.asarray(x) for x in (input_offsets, send_sizes, output_offsets, recv_sizes)]
-    for x in numbers:
-        if x.shape != (rows,) or not jnp.issubdtype(x.dtype, jnp.integer):
-            raise ValueError(f"ragged_all_to_all: offsets and sizes must be integers, one for each row; got {x.shape}")
-    me = axis_index(axis_name)
-    first, size, target = (jnp.take(_gathered(x.astype(jnp.int32), axis_name), me, axis=1) for x in numbers[:3])
+    for name, x in zip(("input_offsets", "send_sizes", "output_offsets", "recv_sizes"), numbers, strict=True):
+        if not jnp.issubdtype(x.dtype, jnp.integer):
+            raise ValueError(f"ragged_all_to_all {name} must be integer type.")
+        if x.ndim != 1 or not x.size:
+            raise ValueError(
+                f"ragged_all_to_all {name} must be rank 1 with positive dimension size, but got shape {x.shape}"
+            )
+        if x.shape != (rows,):
+            raise ValueError(f"ragged_all_to_all {name} must have one number for each of {rows} rows, got {x.size}")
+
+    def gathered(x: Any) -> Array:
+        return _gathered(x, axis_name) if groups is None else _members(x, axis_name, groups)
+
+    me = axis_index(axis_name) if groups is None else _place_in_group(axis_name, groups)
+    first, size, target = (jnp.take(gathered(x.astype(jnp.int32)), me, axis=1) for x in numbers[:3])
     at = jnp.arange(output.shape[0], dtype=jnp.int32)
     inside = (target[:, None] <= at) & (at < (target + size)[:, None])
     sender = jnp.argmax(inside, axis=0).astype(jnp.int32)
     place = jnp.clip(first[sender] + at - target[sender], 0, max(operand.shape[0] - 1, 0))
-    got = _gathered(operand, axis_name)[sender, place]
+    got = gathered(operand)[sender, place]
     here = inside.any(0).reshape(-1, *(1,) * (output.ndim - 1))
     return jnp.where(here, got, output)

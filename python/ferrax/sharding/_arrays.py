@@ -28,7 +28,10 @@ def _kind(dtype: Any, shape: tuple[int, ...]) -> str:
 
 def _require_sharding(sharding: Any, function: str) -> None:
     if not isinstance(sharding, Sharding):
-        raise TypeError(f"jax.{function} needs a sharding, got {sharding!r} of type {type(sharding).__name__}")
+        raise TypeError(
+            f"sharding should be an instance of `jax.sharding`. Got {sharding} of type {type(sharding)} in "
+            f"jax.{function}"
+        )
 
 
 def _check_part(part: Any, want: tuple[int, ...], whole: tuple[int, ...], sharding: Any) -> None:
@@ -47,30 +50,44 @@ def make_array_from_callback(
 
     Args:
       shape: the array's shape.
-      sharding: its sharding.
+      sharding: its sharding, or a format.
       data_callback: function from a part's index, a tuple of slices, to the part.
-      dtype: dtype of the array, needed where the callback is asked for no part.
+      dtype: dtype of the array, which the parts must have; needed where the callback is asked for no part.
 
     Returns:
       The array.
 
     Raises:
-      ValueError: the callback gives a part of another shape.
+      ValueError: the callback gives a part of another shape or dtype.
 
     >>> import ferrax as jax, numpy as np
     >>> sharding = jax.NamedSharding(jax.make_mesh((1,), ("x",)), jax.P("x"))
     >>> print(jax.make_array_from_callback((4,), sharding, lambda index: np.arange(4)[index]))
     [0 1 2 3]
     """
-    _require_sharding(sharding, "make_array_from_callback")
     shape = tuple(shape)
+    if type(sharding).__module__ == "ferrax.experimental.layout":
+        from ferrax.experimental.layout import Layout, sharding_of
+
+        if sharding.layout is Layout.AUTO:
+            raise TypeError(
+                "`Layout.AUTO` cannot be used in place of a device-local layout when calling "
+                f"`jax.make_array_from_callback`. Got {sharding}"
+            )
+        sharding = sharding_of(sharding, shape, "make_array_from_callback")
+    _require_sharding(sharding, "make_array_from_callback")
     want = tuple(sharding.shard_shape(shape))
     parts: dict[Any, tuple[Any, Any]] = {}
     for index in sharding.addressable_devices_indices_map(shape).values():
         key = tuple((s.start, s.stop) for s in index)
         if key not in parts:
             part = data_callback(index)
-            part = part if isinstance(part, _ferrax.Array) else _canonical(part, dtype)
+            part = part if isinstance(part, _ferrax.Array) else _canonical(part, None)
+            if dtype is not None and not _is_key(part) and _ferrax.canonicalize_dtype(dtype) != part.dtype:
+                raise ValueError(
+                    "If `dtype` is provided to `jax.make_array_from_callback`, it must match the dtype of the "
+                    f"addressable shards. Got dtype={np.dtype(dtype).name} and shard dtype={part.dtype.name}`."
+                )
             _check_part(part, want, shape, sharding)
             parts[key] = (index, part)
     return _assembled(shape, sharding, list(parts.values()))
@@ -115,8 +132,8 @@ def make_array_from_single_device_arrays(
     Returns: as in `make_array_from_callback`.
 
     Raises:
-      TypeError: `arrays` is no list or tuple, or its arrays differ in dtype.
-      ValueError: there is not one part of the right shape for every device.
+      TypeError: `arrays` is no list or tuple of arrays.
+      ValueError: there is not one part of the right shape for every device, or arrays differ in dtype.
 
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> sharding = jax.NamedSharding(jax.make_mesh((1,), ("x",)), jax.P("x"))
@@ -132,14 +149,21 @@ def make_array_from_single_device_arrays(
     _require_sharding(sharding, "make_array_from_single_device_arrays")
     shape = tuple(shape)
     parts = dict(sharding.addressable_devices_indices_map(shape))
+    for x in arrays:
+        if not isinstance(x, _ferrax.Array) and not _is_key(x):
+            raise TypeError(f"Unsupported type for elements in `arrays`: {type(x)}")
     if len(arrays) != len(parts):
         raise ValueError(
             f"Expected {len(parts)} per-device arrays (this is how many devices are addressable by the sharding), "
             "but got "
             f"{len(arrays)}"
         )
-    if len({np.dtype(a.dtype) if not _is_key(a) else a.dtype for a in arrays}) > 1:
-        raise TypeError(f"Input buffers to `Array` must have matching dtypes. Got {[a.dtype for a in arrays]}")
+    for x in arrays:
+        if x.dtype != arrays[0].dtype:
+            raise ValueError(
+                f"Input buffers to `Array` must have matching dtypes. Got {x.dtype}, expected {arrays[0].dtype} for "
+                f"buffer: {x}"
+            )
     want = tuple(sharding.shard_shape(shape))
     devices = [_device_of(x) for x in arrays]
     _check_devices(parts, devices)
@@ -273,12 +297,10 @@ def _local(data: Any, sharding: Any, want: Any) -> _ferrax.Array:
     _require_sharding(sharding, "make_array_from_process_local_data")
     data = data if isinstance(data, _ferrax.Array) else np.asarray(data)
     shape = tuple(data.shape)
-    if want is None:
-        want = shape
-    want = tuple(n if w is None else w for n, w in zip(shape, want, strict=True))
-    if want != shape:
-        if any(n != w and (n == 0 or w % n) for n, w in zip(shape, want, strict=True)):
-            raise ValueError(f"Invalid host data, each dimension should match either global or local shape: {shape}")
-        raise ValueError(f"global_shape {want} is not the shape of the data {shape}, which the only process has all of")
+    if want is not None and want != shape:
+        raise ValueError(
+            "When calling `make_array_from_process_local_data` on a single process, global_shape should be None or "
+            f"equal to local_data.shape. Got global_shape={want} and local_data.shape={shape}."
+        )
     check_fits(sharding, shape, "make_array_from_process_local_data arguments")
     return _ferrax.device_put_leaf(_ferrax.asarray(data), place(sharding), True)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 __all__ = [
+    "LEADING",
     "ShardingTypeError",
     "Spec",
     "contracted",
@@ -17,10 +18,13 @@ __all__ = [
     "fitting",
     "free",
     "like_operands",
+    "leading",
     "longest",
     "whole",
 ]
 
+#: Operations on arrays of keys or elements that split them into parts, or put parts together: see `leading`.
+LEADING = ("bitcast_convert_type", "random_bits", "random_split", "random_unwrap", "random_wrap")
 #: For every axis of an array the mesh axes that divide it; `None` when nothing is known of the array.
 Spec = tuple[tuple[Any, ...], ...]
 
@@ -62,6 +66,12 @@ def dividing(eqn: Any, known: Sequence[Any], shape: Sequence[int]) -> list[tuple
 def longest(known: Sequence[Any]) -> list[Any]:
     """For each axis of operands of one rank the names of the one that is divided most."""
     return [max(entries, key=len) for entries in zip(*(s for s in known if s is not None), strict=True)]
+
+
+def leading(eqn: Any, known: Sequence[Any]) -> Spec | None:
+    """Axes of arrays of keys or elements keep what divides them; last ones, of their parts, come undivided, and go."""
+    entries, rank = known[0], len(eqn.outvars[0].aval.shape)
+    return None if entries is None else (*entries[:rank], *((),) * (rank - len(entries)))
 
 
 def whole(eqn: Any, known: Sequence[Any]) -> list[Spec]:

@@ -16,7 +16,18 @@ from types import SimpleNamespace
 from typing import Any
 
 from ferrax.sharding._due import note_product
-from ferrax.sharding._entries import ShardingTypeError, Spec, contracted, dividing, fitting, free, like_operands, whole
+from ferrax.sharding._entries import (
+    LEADING,
+    ShardingTypeError,
+    Spec,
+    contracted,
+    dividing,
+    fitting,
+    free,
+    leading,
+    like_operands,
+    whole,
+)
 
 __all__ = ["RULES", "ShardingTypeError", "elementwise"]
 
@@ -283,12 +294,6 @@ def _reshaped(old: Sequence[int], new: Sequence[int], entries: Spec, sizes: Any)
     return tuple(out) if changed <= 1 else None
 
 
-def _bitcast(mesh: Any, eqn: Any, known: Sequence[Any]) -> Spec | None:
-    """Axes keep what divides them; a last one that holds parts of elements comes undivided, and goes."""
-    entries, rank = known[0], len(eqn.outvars[0].aval.shape)
-    return None if entries is None else (*entries[:rank], *((),) * (rank - len(entries)))
-
-
 def _gather(mesh: Any, eqn: Any, known: Sequence[Any]) -> Spec | None:
     """Axes taken whole keep what divides them; those of indices have what divides them, or the batches beside them."""
     dims, sizes = _numbers(eqn), eqn.params["slice_sizes"]
@@ -411,7 +416,7 @@ RULES: dict[str, Callable[[Any, Any, Sequence[Any]], Any]] = {
     **dict.fromkeys([f"scatter{kind}" for kind in ("", "_add", "_sub", "_mul", "_min", "_max")], _scatter),
     **dict.fromkeys(["scatter-add", "scatter-sub", "scatter-mul", "scatter-min", "scatter-max"], _scatter),
     **dict.fromkeys(["cholesky", "eigh", "eig", "lu", "qr", "geqrf", "householder_product", "svd"], _factored([2])),
-    "bitcast_convert_type": _bitcast,
+    **dict.fromkeys(LEADING, lambda mesh, eqn, known: leading(eqn, known)),
     "concatenate": _concatenate,
     "conv_general_dilated": _convolved,
     "dot_general": _dot,

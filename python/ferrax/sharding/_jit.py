@@ -58,7 +58,7 @@ def check(shardings: Any, name: str) -> None:
         if leaf is None or leaf is UNSPECIFIED:
             return
         if type(leaf).__module__ == "ferrax.experimental.layout":
-            if hasattr(leaf, "major_to_minor"):
+            if not hasattr(leaf, "layout"):
                 raise ValueError(
                     "`jax.jit` does not accept device-local layouts directly. Create a `Format` instance wrapping this "
                     f"device-local layout and pass that to `jit` instead. Got {leaf}"
@@ -300,12 +300,38 @@ def _plain(sharding: Any, shape: tuple[int, ...]) -> Any:
     return sharding_of(sharding, shape, "jit")
 
 
-def _checked(sharding: Any, shape: tuple[int, ...], name: str) -> Any:
-    """The sharding asked for of an argument of a shape, which must fit it."""
+def _require_open_layout(sharding: Any, x: Any) -> None:
+    """Raises where a committed array, whose layout is known, is asked for in a layout that is chosen."""
+    layout = getattr(sharding, "layout", None)
+    if repr(layout) == "AUTO" and isinstance(x, _ferrax.ArrayImpl) and x.committed:
+        raise ValueError(
+            "Layout passed to jit does not match the layout on the respective arg. Got jit layout: AUTO,\n"
+            f"arg layout: {x.format.layout} for arg type: {_ferrax.typeof(x).str_short()}. The layout given to "
+            "`jax.jit` is `Layout.AUTO` but the corresponding argument passed is a `jax.Array` with a concrete layout. "
+            "Consider passing a `jax.ShapeDtypeStruct` instead of `jax.Array` as an argument to the jitted function "
+            "when using `Layout.AUTO`."
+        )
+
+
+def _checked(sharding: Any, x: Any, name: str) -> Any:
+    """The sharding asked for of an argument, which must fit it."""
+    shape = np.shape(x)
+    _require_open_layout(sharding, x)
     sharding = _plain(sharding, shape)
     if sharding is not None:
         check_fits(sharding, shape, f"pjit arguments with pytree key path {name}")
+        _require_there(sharding, x, getattr(x, "sharding", None), getattr(x, "committed", True))
     return sharding
+
+
+def _require_there(sharding: Any, x: Any, have: Any, committed: bool) -> None:
+    """Raises where an argument is committed to another sharding than the one that is asked for."""
+    if committed and isinstance(have, Sharding) and not have.is_equivalent_to(sharding, len(x.shape)):
+        kind = _ferrax.typeof(x).str_short() if isinstance(x, _ferrax.Array) else f"{x.dtype.name}{list(x.shape)}"
+        raise ValueError(
+            "Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: "
+            f"{sharding},\narg sharding: {have} for arg type: {kind}"
+        )
 
 
 def _result(sharding: Any, leaf: Any, path: str) -> Any:
@@ -413,7 +439,7 @@ def with_arguments(
         fixed = statics(args, kwargs)
 
         def one(s: Any, x: Any) -> None:
-            found.append(_checked(s, np.shape(x), _name_of(compiled, args, fixed, len(found))))
+            found.append(_checked(s, x, _name_of(compiled, args, fixed, len(found))))
 
         _wanted(in_shardings, args, fixed, one, caller)
         return found
@@ -421,9 +447,25 @@ def with_arguments(
     def trace(*args: Any, **kwargs: Any) -> Any:
         return trace_over(compiled, args, kwargs, wanted(args, kwargs))
 
+    there: set[Any] = set()
+
+    def seen(args: tuple[Any, ...]) -> Any:
+        """What stands for a call whose arguments are over meshes, by what decides whether they stay."""
+        leaves, tree = tree_util.tree_flatten(args)
+        if not _ferrax.is_eager() or not all(type(x) is _ferrax.ArrayImpl for x in leaves):
+            return None
+        places = tuple(map(_ferrax.place_of, leaves))
+        return None if None in places else (context_mesh(), tree, places, tuple(x.shape for x in leaves))
+
     @functools.wraps(compiled)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return compiled(*moved(args, kwargs))
+        key = None if kwargs or static_argnums else seen(args)
+        if key is None or key not in there:
+            given, args = args, moved(args, kwargs)
+            pairs = zip(*map(tree_util.tree_leaves, (given, args)), strict=True)
+            if key is not None and len(there) < _MOST_SEEN and all(a is b for a, b in pairs):
+                there.add(key)
+        return compiled(*args)
 
     for name in ("eval_shape", "cache_info", "clear_cache"):
         setattr(call, name, getattr(compiled, name))
@@ -433,6 +475,8 @@ def with_arguments(
     return call
 
 
+#: Kinds of calls whose arguments a function of `with_arguments` knows to be where they are asked for, at most.
+_MOST_SEEN = 256
 #: For functions of `with_arguments` the jitted function, and what gives the sharding asked for of each leaf of a call.
 _placing: weakref.WeakKeyDictionary[Any, tuple[Any, Callable[..., list[Any]]]] = weakref.WeakKeyDictionary()
 
@@ -456,6 +500,7 @@ def _argument(sharding: Any, x: Any, name: Callable[[], str]) -> Any:
     """An argument put where it is asked for; `name` gives its name, for errors."""
     if sharding is None or (not hasattr(x, "shape") and not isinstance(x, (int, float, complex, bool))):
         return x
+    _require_open_layout(sharding, x)
     sharding = _plain(sharding, np.shape(x))
     if sharding is None:
         return x
@@ -473,9 +518,7 @@ def _argument(sharding: Any, x: Any, name: Callable[[], str]) -> Any:
             "Memory kinds passed to jax.jit does not match memory kind on the respective arg. Got jit memory kind: "
             f"{wanted}, arg memory kind: {have} for arg type: {_ferrax.typeof(leaf).str_short()}"
         )
-    if leaf.committed and not leaf.sharding.is_equivalent_to(sharding, leaf.ndim):
-        raise ValueError(
-            "Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: "
-            f"{sharding},\narg sharding: {leaf.sharding} for arg type: {_ferrax.typeof(leaf).str_short()}"
-        )
-    return _ferrax.device_put_leaf(leaf, place(sharding), True)
+    _require_there(sharding, leaf, leaf.sharding, leaf.committed)
+    to = place(sharding)
+    there = leaf is x and leaf.committed and _ferrax.place_of(leaf) == to
+    return x if there else _ferrax.device_put_leaf(leaf, to, True)

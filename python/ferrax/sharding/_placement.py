@@ -243,8 +243,8 @@ def constrain(x: Any, sharding: Any, asked: bool = False) -> Any:
     if isinstance(sharding, PartitionSpec) and context_mesh() is None:
         raise RuntimeError(
             "with_sharding_constraint requires a non-empty mesh in context if you are passing `PartitionSpec`s to "
-            "with_sharding_constraint. You can define a context mesh via `jax.set_mesh(mesh)`. Alternatively, provide "
-            "`Sharding`s to with_sharding_constraint and then the mesh context manager is not required."
+            "shardings. You can define a context mesh via `jax.set_mesh(mesh)`. Alternatively, provide `Sharding`s to "
+            "shardings and then the mesh context manager is not required."
         )
     bare = isinstance(sharding, PartitionSpec)
     if not bare and isinstance(sharding, NamedSharding):

@@ -187,6 +187,8 @@ def _mesh(name: Any, size: int, devices: Sequence[Any] | None, backend: str | No
     if names_in_force():
         return None
     found: list[Any] = list(_ferrax.devices(backend) if devices is None else devices)
+    if not found:
+        raise ValueError("'devices' argument to pmap must be non-empty, or None.")
     if len(found) < size:
         raise IndivisibleError(
             f"compiling computation that requires {size} logical devices, but only {len(found)} XLA devices are "

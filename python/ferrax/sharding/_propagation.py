@@ -19,13 +19,13 @@ from ferrax._ferrax import Device, Literal, Place, SingleDeviceSharding, devices
 from ferrax.sharding import _explicit
 from ferrax.sharding._context import get_abstract_mesh
 from ferrax.sharding._due import due
-from ferrax.sharding._entries import Spec, contracted, free, like_operands, longest
+from ferrax.sharding._entries import LEADING, Spec, contracted, free, leading, like_operands, longest
 from ferrax.sharding._mesh import AbstractMesh, AxisType, Mesh
 from ferrax.sharding._named import DuplicateSpecError, InMemory, NamedSharding, OpenSharding
 from ferrax.sharding._placement import concrete, place
 from ferrax.sharding._spec import UNCONSTRAINED, PartitionSpec, entry_names
 
-__all__ = ["Walk", "batched", "own_rule", "places"]
+__all__ = ["Walk", "batched", "places", "with_rule"]
 
 _CALLS = ("jit", "closed_call", "custom_jvp_call", "custom_vjp_call", "checkpoint", "remat", "custom_vjp_call_jaxpr")
 #: Their result axes are their operand axes.
@@ -62,8 +62,8 @@ _REDUCTIONS = frozenset(
 )
 
 
-def places(program: Any, operands: Sequence[Any], alone: bool = False) -> list[Any]:
-    """The place of each result of a program.
+def places(program: Any, operands: Sequence[Any], alone: bool = False) -> tuple[list[Any], bool]:
+    """The place of each result of a program, and whether it is the same wherever that is asked.
 
     Args:
       program: the program.
@@ -71,7 +71,8 @@ def places(program: Any, operands: Sequence[Any], alone: bool = False) -> list[A
       alone: whether it is one operation that runs by itself, of which no trace has asked how results are divided.
 
     Returns:
-      For each result a place, or `None` where it is replicated over the operands' devices.
+      For each result a place, or `None` where it is replicated over the operands' devices; false where another mesh in
+      use or another caller may get another answer, or an error.
 
     Raises:
       ValueError: shardings are over different devices.
@@ -86,8 +87,8 @@ def places(program: Any, operands: Sequence[Any], alone: bool = False) -> list[A
             walk.committed = f"argument {names[i] if i < len(names) else f'number {i}'} with shape {aval.str_short()}"
     found = walk.run(program, specs)
     if alone and any(isinstance(s, NamedSharding) and (s.spec.unreduced or s.spec.reduced) for s in operands):
-        walk.due = due(program.eqns[0], _operand_specs(program, operands))
-    return [walk.place(s, aval) for s, aval in zip(found, program.out_avals, strict=True)]
+        walk.due, walk.everywhere = due(program.eqns[0], _operand_specs(program, operands)), False
+    return [walk.place(s, aval) for s, aval in zip(found, program.out_avals, strict=True)], walk.everywhere
 
 
 def _operand_specs(program: Any, operands: Sequence[Any]) -> list[PartitionSpec | None]:
@@ -99,7 +100,7 @@ def _operand_specs(program: Any, operands: Sequence[Any]) -> list[PartitionSpec 
 
 def shardings(program: Any, operands: Sequence[Any]) -> list[Any]:
     """The sharding of each result of a program, from those of its operands; `None` for operands that follow."""
-    return [_object(p) for p in places(program, [_on_one(s) for s in operands])]
+    return [_object(p) for p in places(program, [_on_one(s) for s in operands])[0]]
 
 
 def _on_one(sharding: Any) -> Any:
@@ -169,10 +170,20 @@ _own: list[Own] = []
 _OWN = "custom_partitioning_"
 
 
-def own_rule(rule: Own) -> str:
-    """The name of programs of a function that has a rule of its own (`ferrax.experimental.custom_partitioning`)."""
+def with_rule(fun: Callable[..., Any], rule: Own) -> Callable[..., Any]:
+    """A jitted function of arrays that has a rule of its own (`ferrax.experimental.custom_partitioning`)."""
+    from ferrax import jit
+
     _own.append(rule)
-    return f"{_OWN}{len(_own) - 1}"
+    fun.__name__ = fun.__qualname__ = f"{_OWN}{len(_own) - 1}"
+    inner = jit(fun)
+    # the rule is that of an equation, which a call outside of programs is not
+    outer = jit(inner)
+
+    def call(*args: Any) -> Any:
+        return outer(*args) if _ferrax.is_eager() else inner(*args)
+
+    return call
 
 
 def named(mesh: Any, spec: Spec) -> NamedSharding:
@@ -203,6 +214,8 @@ class Walk:
     def __init__(self, asks: bool) -> None:
         #: whether operations raise that have to be told how their results are divided
         self.asks = asks
+        #: whether what is found holds in every context
+        self.everywhere = True
         self.mesh: Any = None
         #: the first operand's sharding, and its rank: a result that is spread in the same way has its spec
         self.first: tuple[Any, int] | None = None
@@ -396,6 +409,7 @@ class Walk:
             found = rule(self.mesh, eqn, known) if rule else _explicit.elementwise(self.mesh, eqn, known)
         except (_explicit.ShardingTypeError, DuplicateSpecError):
             # a function that was told, or that differentiation makes, need not tell
+            self.everywhere = self.everywhere and bool(eqn._made)
             seen = get_abstract_mesh()
             if self.asks and not eqn._made and (seen.empty or seen == self.mesh.abstract_mesh):
                 raise
@@ -559,6 +573,7 @@ def _stack(eqn: Any, known: Sequence[Any]) -> Spec | None:
 _RULES: dict[str, Callable[[Any, Sequence[Any]], Spec | None]] = {
     **dict.fromkeys(_SAME, _same),
     **dict.fromkeys(_REDUCTIONS, _reduce),
+    **dict.fromkeys(LEADING, leading),
     "transpose": _transpose,
     "broadcast_in_dim": _broadcast,
     "reshape": _reshape,

@@ -11,7 +11,7 @@ Read next: `_blocks.py` for the cutting, `_specs.py` for the checks.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -84,7 +84,11 @@ def shard_map(
     if f is None:
         return functools.partial(shard_map, axis_names=axis_names, **options)
     if not callable(f):
-        raise TypeError(f"Expected a callable value, got {f!r}")
+        raise TypeError(f"shard_map requires a callable for its first argument, but got {f!r} of type {type(f)}.")
+    if not isinstance(axis_names, (frozenset, set)):
+        raise TypeError(
+            f"`axis_names` argument of shard_map should be of type `frozenset` or `set`. Got type: {type(axis_names)}"
+        )
     return _wrapped(f, axis_names=frozenset(axis_names), **options)
 
 
@@ -123,6 +127,8 @@ def _wrapped(
         if _ferrax.explicit_in_use():
             _specs.check_explicit(values, specs, over, names)
         eager = _ferrax.is_eager() and not any(map(_ferrax.is_tracer, values))
+        if eager and isinstance(over, AbstractMesh) and not names_in_force():
+            over = _mesh_of(values)
         if len(sizes) < len(over.axis_names) and eager and not handed and not names_in_force():
             # what axes divide that are not mapped over is said by types of traced values, and by rules for programs
             return jit(mapped)(*args)
@@ -133,6 +139,17 @@ def _wrapped(
         return run.out_tree.unflatten(outs)
 
     return mapped
+
+
+def _mesh_of(values: Sequence[Any]) -> Mesh:
+    """The devices of arrays that are mapped over a mesh without devices."""
+    for x in values:
+        if isinstance(x.sharding, NamedSharding):
+            return x.sharding.mesh
+    raise ValueError(
+        "Please pass `jax.Array`s with a `NamedSharding` as input to `shard_map` when passing `AbstractMesh` to the "
+        "mesh argument."
+    )
 
 
 def _is_array(x: Any) -> bool:
@@ -322,6 +339,7 @@ def smap(f: Callable[..., Any] | None = None, /, *, in_axes: Any = Infer, out_ax
 
     Raises:
       ValueError: no mesh is in use, or an array cannot be cut so.
+      TypeError: axes are no ints, or `axis_name` is a tuple or cannot be hashed.
 
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> with jax.set_mesh(jax.make_mesh((1,), ("x",))):
@@ -331,6 +349,20 @@ def smap(f: Callable[..., Any] | None = None, /, *, in_axes: Any = Infer, out_ax
     """
     if f is None:
         return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
+
+    if isinstance(axis_name, tuple) or not isinstance(axis_name, Hashable):
+        raise TypeError(f"smap axis_name should be a `str` or a `Hashable`, but got {axis_name}")
+    kinds = "an int, None, jax.sharding.Infer, or"
+    if not isinstance(in_axes, (int, list, tuple, dict, _Infer, type(None))) or isinstance(in_axes, PartitionSpec):
+        raise TypeError(
+            f"smap in_axes must be {kinds} a tuple of entries corresponding to the positional arguments passed to the "
+            f"function, but got {in_axes}."
+        )
+    for what, axes, allowed in (("in_axes", in_axes, kinds), ("out_axes", out_axes, "an int, None, or")):
+        if not all(isinstance(a, (int, _Infer)) for a in tree_util.tree_leaves(axes)):
+            raise TypeError(
+                f"smap {what} must be {allowed} (nested) container with those types as leaves, but got {axes}."
+            )
 
     def spec(axis: Any) -> PartitionSpec:
         return PartitionSpec() if axis is None else PartitionSpec(*(None,) * axis, axis_name)

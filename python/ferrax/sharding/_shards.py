@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ferrax import _ferrax
+from ferrax._ferrax import SingleDeviceSharding
 
 __all__ = ["Shard", "shards"]
 
@@ -59,8 +60,13 @@ class Shard:
     def data(self) -> Any:
         """The elements, an array on the device."""
         if self._data is None and self._whole is not None:
-            part = _part(self._whole, self.index, self._device)
-            self._data = part if _has_terms(self._sharding, self._device) else _zeros(part, self._device)
+            there = self._device
+            if self._sharding.memory_kind not in (None, "device"):
+                from ferrax.sharding._placement import place
+
+                there = place(SingleDeviceSharding(there, memory_kind=self._sharding.memory_kind))
+            part = _part(self._whole, self.index, there)
+            self._data = part if _has_terms(self._sharding, self._device) else _zeros(part, there)
             self._whole = None
         return self._data
 

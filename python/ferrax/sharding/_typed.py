@@ -180,6 +180,9 @@ def results(program: Any) -> list[int]:
     """
     mesh = get_abstract_mesh()
     (eqn,) = program.eqns
+    if mesh.empty:
+        # arrays outside of programs have their mesh with them
+        mesh = next(s.mesh for v in eqn.invars if (s := _shardings[v.aval._spread]) is not None)
     if eqn.primitive.name == "sharding_constraint":
         return [of_sharding(eqn.params["sharding"], len(eqn.outvars[0].aval.shape))]
     walk = _Typing(True)

@@ -4,18 +4,21 @@
 //! rules are the host's: `python/ferrax/sharding/_typed.py`.
 
 use super::jaxpr::PyClosed;
+use super::jit_cache::Signature;
 use crate::aval::ShapedArray;
 use crate::errors::carry;
 use crate::sharded::any_object;
 use crate::value::{from_value, to_value};
 use ferrax::sharded::of_one;
-use ferrax_base::config::Flag;
+use ferrax_base::config::{self, Flag, Saved};
 use ferrax_base::source::{Making, Phase};
 use ferrax_base::{Aval, Result};
 use ferrax_ir::{Array, DeviceId, OpRef, Value, spread};
 use pyo3::intern;
 use pyo3::prelude::*;
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use std::cell::RefCell;
 
 /// How each argument of a call is divided, as a number; empty where no mesh with explicit axes is in use.
 pub type Places = SmallVec<[u32; 4]>;
@@ -41,8 +44,13 @@ fn enter_explicit(on: bool) {
 /// Calls a function whose result goes where its user says, so that its operations need not tell by themselves.
 #[pyfunction]
 fn making_placed<'py>(fun: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    let _making = in_use().then(|| Making::start(Phase::Placed, name));
+    let _making = placing(name);
     fun.call0()
+}
+
+/// Notes until dropped that what is made goes where its user says; arrays over explicit axes need no mesh in use for that.
+fn placing(name: &str) -> Option<Making> {
+    (in_use() || ferrax_ir::trace::is_eager()).then(|| Making::start(Phase::Placed, name))
 }
 
 /// A result where the user says, if the user does; `make` gives it.
@@ -54,7 +62,7 @@ pub fn placed<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let Some(sharding) = sharding else { return make() };
     let made = {
-        let _making = in_use().then(|| Making::start(Phase::Placed, name));
+        let _making = placing(name);
         make()?
     };
     py.import(intern!(py, "ferrax._out_sharding"))?.call_method1(intern!(py, "put"), (made, sharding, name))
@@ -73,11 +81,18 @@ fn place(array: &Array) -> u32 {
     spread::typed(array.aval().clone(), array.device()).spread
 }
 
-/// Whether arrays are where a signature has them.
-pub fn are_at(arrays: &[&Array], places: &Places) -> bool {
+/// Whether arrays are where a signature has them, with the settings in force or, where these are others, once the mesh of
+/// the arrays is in use.
+pub fn are_at(arrays: &[&Array], signature: &Signature, config: u64) -> bool {
+    let inside = signature.config != config;
+    if inside && settings_of(arrays.iter().copied(), config) != Some(signature.config) {
+        return false;
+    }
+    let _looking = inside.then(|| Looking::start(signature.config));
     if !in_use() {
         return !arrays.iter().any(|a| on_explicit(a.device()));
     }
+    let places = &signature.places;
     arrays.len() == places.len() && arrays.iter().zip(places).all(|(a, p)| place(a) == *p)
 }
 
@@ -98,15 +113,65 @@ impl Drop for InUse<'_> {
     }
 }
 
+thread_local! {
+    /// The settings in force once the mesh of a placement is in use, by those before.
+    static ENTERED: RefCell<FxHashMap<(u64, DeviceId), u64>> = RefCell::default();
+}
+
+/// Entries of [`ENTERED`] at most.
+const MOST_ENTERED: usize = 1024;
+
+/// The settings with which calls on arrays are traced whose mesh is not in use and has explicit axes; none before the first
+/// of them.
+pub fn settings_of<'a>(mut arrays: impl Iterator<Item = &'a Array>, config: u64) -> Option<u64> {
+    if in_use() || !ferrax_ir::trace::is_eager() {
+        return None;
+    }
+    let device = arrays.find(|a| on_explicit(a.device()))?.device();
+    ENTERED.with_borrow(|entered| entered.get(&(config, device)).copied())
+}
+
+/// The arrays among values.
+pub fn among(values: &[Value]) -> impl Iterator<Item = &Array> {
+    values.iter().filter_map(|v| if let Value::Array(a) = v { Some(a) } else { None })
+}
+
+/// Settings of [`settings_of`] in force until dropped, for looking at what was traced; the host knows nothing of them.
+pub struct Looking(Saved);
+
+impl Looking {
+    /// From now on.
+    pub fn start(settings: u64) -> Looking {
+        let saved = Flag::Explicit.set_local(Some(true));
+        config::set_host_local(Some(config::host_number(settings)));
+        Looking(saved)
+    }
+}
+
+impl Drop for Looking {
+    fn drop(&mut self) {
+        config::restore(self.0);
+    }
+}
+
 /// Makes the mesh of arguments the one in use, where it has explicit axes and no mesh is in use.
 pub fn mesh_of_arguments<'py>(py: Python<'py>, values: &[Value]) -> PyResult<Option<InUse<'py>>> {
     if in_use() || !ferrax_ir::trace::is_eager() {
         return Ok(None);
     }
-    let device = |v: &Value| if let Value::Array(a) = v { Some(a.device()).filter(|d| on_explicit(*d)) } else { None };
-    let Some(device) = values.iter().find_map(device) else { return Ok(None) };
+    let Some(device) = among(values).map(Array::device).find(|d| on_explicit(*d)) else { return Ok(None) };
+    let before = config::trace_key();
     let entered = module(py)?.call_method1(intern!(py, "mesh_in_use"), (any_object(py, device)?,))?;
-    Ok((!entered.is_none()).then_some(InUse(entered)))
+    if entered.is_none() {
+        return Ok(None);
+    }
+    ENTERED.with_borrow_mut(|all| {
+        if all.len() >= MOST_ENTERED {
+            all.clear();
+        }
+        all.insert((before, device), config::trace_key());
+    });
+    Ok(Some(InUse(entered)))
 }
 
 /// A number for what a type says of its axes: what divides each, what follows the type, and what the dialect `sdy` says.

@@ -67,8 +67,8 @@ impl Jit {
         }
         let config = config::trace_key();
         if let Some(kept) = self.programs.last()
-            && kept.key.signature.config == config
-            && let Some(result) = quick_call(args, &kept)?
+            && (kept.key.signature.config == config || !kept.key.signature.places.is_empty())
+            && let Some(result) = quick_call(args, &kept, config)?
         {
             self.programs.hit();
             return Ok(result);
@@ -79,10 +79,13 @@ impl Jit {
             let quick: Option<SmallVec<[Value; 8]>> =
                 if config::watched() { None } else { args.positional().map(|a| quick_value(&a)).collect() };
             if let Some(values) = quick {
+                let parts = Parts { tree: None, values: &values, statics: &[], config };
+                if let Some(kept) = self.in_mesh_of_arguments(py, &parts)? {
+                    return self.finish(py, &kept.value, &values);
+                }
                 if let Some(_mesh) = explicit::mesh_of_arguments(py, &values)? {
                     return self.run(args);
                 }
-                let parts = Parts { tree: None, values: &values, statics: &[], config };
                 if let Some(kept) = self.programs.find(py, &parts, &self.function)? {
                     return self.finish(py, &kept.value, &values);
                 }
@@ -93,14 +96,24 @@ impl Jit {
         let call = Call::new(args)?;
         self.check_must(py, &call.leaves, &call.tree, &[])?;
         let values = self.values(py, &call.leaves, &call.tree, &[])?;
+        let parts = Parts { tree: Some(&call.tree), values: &values, statics: &[], config };
+        if let Some(kept) = self.in_mesh_of_arguments(py, &parts)? {
+            return self.finish(py, &kept.value, &values);
+        }
         if let Some(_mesh) = explicit::mesh_of_arguments(py, &values)? {
             return self.run(args);
         }
-        let parts = Parts { tree: Some(&call.tree), values: &values, statics: &[], config };
         match self.programs.find(py, &parts, &self.function)? {
             Some(kept) => self.finish(py, &kept.value, &values),
             None => self.miss(py, Some(call.tree.clone()), &call.tree, values, Vec::new(), &[], config),
         }
+    }
+
+    /// The program for a call whose arrays have a mesh with explicit axes that is not in use, if one was traced with it.
+    fn in_mesh_of_arguments(&self, py: Python<'_>, call: &Parts<'_>) -> PyResult<Option<Arc<Kept>>> {
+        let Some(config) = explicit::settings_of(explicit::among(call.values), call.config) else { return Ok(None) };
+        let _looking = explicit::Looking::start(config);
+        self.programs.find(py, &Parts { config, ..*call }, &self.function)
     }
 
     /// The leaves as values; a leaf that is no JAX type is named in the error.
@@ -200,10 +213,13 @@ impl Jit {
         let tree = trees::flatten_args(&split.args, split.kwargs.as_ref(), &mut leaves)?;
         self.check_must(py, &leaves, &tree, &split.positions)?;
         let values = self.values(py, &leaves, &tree, &split.positions)?;
+        let parts = Parts { tree: Some(&tree), values: &values, statics: &split.statics, config };
+        if let Some(kept) = self.in_mesh_of_arguments(py, &parts)? {
+            return self.finish(py, &kept.value, &values);
+        }
         if let Some(_mesh) = explicit::mesh_of_arguments(py, &values)? {
             return self.run_static(args);
         }
-        let parts = Parts { tree: Some(&tree), values: &values, statics: &split.statics, config };
         match self.programs.find(py, &parts, &self.function)? {
             Some(kept) => self.finish(py, &kept.value, &values),
             None => self.miss(py, Some(tree.clone()), &tree, values, split.statics, &split.positions, config),
@@ -377,7 +393,7 @@ impl Jit {
 /// Runs the program that ran last on a call that has its signature and that consists of arrays; `None` for any other
 /// call. No structure is built, nothing is hashed, no value is copied.
 #[inline]
-fn quick_call(args: &Args<'_, '_>, kept: &Kept) -> PyResult<Option<Py<PyAny>>> {
+fn quick_call(args: &Args<'_, '_>, kept: &Kept, config: u64) -> PyResult<Option<Py<PyAny>>> {
     let (py, program, signature) = (args.py(), &kept.value, &kept.key.signature);
     let ask = !program.donate.is_empty() || !signature.statics.is_empty() || program.guards.ask_always();
     let across = program.jaxpr.effects.contains(Effects::NAMED_AXIS);
@@ -399,7 +415,7 @@ fn quick_call(args: &Args<'_, '_>, kept: &Kept) -> PyResult<Option<Py<PyAny>>> {
         positional = args.positional().collect();
         arrays(positional.iter().map(|b| &**b), &signature.avals)
     };
-    let Some(arrays) = arrays.filter(|a| explicit::are_at(a, &signature.places)) else { return Ok(None) };
+    let Some(arrays) = arrays.filter(|a| explicit::are_at(a, signature, config)) else { return Ok(None) };
     let executable = program.executable().py()?;
     let (mut results, mut failed) = (Leaves::with_capacity(executable.out_avals().len()), None);
     let each = |a| match wrap_array(py, a) {
