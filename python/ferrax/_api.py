@@ -297,6 +297,8 @@ def jit_called(
     if not _unspecified(out_shardings):
         fun = _jit.constrained(fun, out_shardings, caller)
     compiled = _with_options(fun, *made)
+    if not _unspecified(out_shardings):
+        compiled._out_shardings = out_shardings
     if not _unspecified(in_shardings):
         compiled = _jit.with_arguments(compiled, in_shardings, statics[0], caller)
     return compiled if caller == "jit" else _jit.over_mesh(compiled)

@@ -682,7 +682,12 @@ def _lower(self: Any, *args: Any, **kwargs: Any) -> Lowered:
 
 def _eval_shape(self: Any, *args: Any, **kwargs: Any) -> Any:
     """Types of the result for arguments of these types."""
-    return _trace(self, *args, **kwargs).out_info
+    info = _trace(self, *args, **kwargs).out_info
+    if not hasattr(self, "_out_shardings"):
+        return info
+    from ferrax.sharding._jit import told
+
+    return told(info, self._out_shardings)
 
 
 def _cache_size(self: Any) -> int:
