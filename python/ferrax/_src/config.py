@@ -10,6 +10,16 @@ from ferrax._src._flags import (
     int_flag as int_flag,
     string_flag as string_flag,
 )
+from ferrax._src._states import (
+    bool_state as bool_state,
+    enum_state as enum_state,
+    float_state as float_state,
+    int_state as int_state,
+    optional_enum_state as optional_enum_state,
+    optional_string_state as optional_string_state,
+    string_or_object_state as string_or_object_state,
+    string_state as string_state,
+)
 from ferrax.config import _NAMES, State, config as config, disable_jit as _disable_jit, transfer_guard as transfer_guard
 
 
