@@ -84,88 +84,64 @@ class OwnState(UserConfig):
             self._tell(self._here, entered.before[0] if entered.before else None)
 
 
-def _validated(kind: Callable[[Any], Any], validator: _Hook = None) -> Callable[[Any], Any]:
-    def parse(value: Any) -> Any:
-        value = kind(value)
-        if validator is not None:
-            validator(value)
-        return value
-
-    return parse
-
-
-def _of_type(kind: type, *, none: bool = False, validator: _Hook = None) -> Callable[[Any], Any]:
-    """Values of one type."""
+def _checked(what: str, fits: Callable[[Any], bool]) -> Callable[[Any], Any]:
+    """Gives values back that fit."""
 
     def check(value: Any) -> Any:
-        if not isinstance(value, kind) and not (none and value is None):
-            wanted = f"{'None or ' * none}of type {kind.__name__}"
-            raise ValueError(f"new config value must be {wanted}, got {value} of type {type(value)}.")
+        if not fits(value):
+            raise ValueError(f"new {what}, got {value} of type {type(value)}.")
         return value
 
-    return _validated(check, validator)
+    return check
 
 
-def _one_of(enum_values: Sequence[str], *, none: bool = False, validator: _Hook = None) -> Callable[[Any], Any]:
-    """Some texts."""
+def _maker(kind: Callable[[Any], Any], read: Callable[[str], Any], doc: str) -> Callable[..., OwnState]:
+    """A function that makes settings of one kind."""
 
-    def check(value: Any) -> Any:
-        if not (none and value is None) and (type(value) is not str or value not in enum_values):
-            wanted = f"{'None or ' * none}in {enum_values}"
-            raise ValueError(f"new enum value must be {wanted}, got {value} of type {type(value)}.")
-        return value
+    def make(
+        name: str,
+        default: Any,
+        help: str,
+        *,
+        validator: _Hook = None,
+        upgrade: bool = False,
+        extra_description: str = "",
+        **options: Any,
+    ) -> OwnState:
+        def parse(value: Any) -> Any:
+            value = kind(value)
+            OwnState._tell(validator, value)
+            return value
 
-    return _validated(check, validator)
+        return OwnState(name, default, help + extra_description, parse, read, **options)
+
+    make.__doc__ = doc
+    return make
 
 
-def bool_state(
-    name: str,
-    default: bool,
-    help: str,
-    *,
-    upgrade: bool = False,
-    extra_description: str = "",
-    validator: _Hook = None,
-    **options: Any,
-) -> OwnState:
-    """A setting that is yes or no."""
-    return OwnState(name, default, help + extra_description, _validated(bool, validator), truth, **options)
+def _typed(kind: Any, name: str) -> Callable[[Any], Any]:
+    return _checked(f"config value must be {name}", lambda value: isinstance(value, kind))
+
+
+bool_state = _maker(bool, truth, "A setting that is yes or no.")
+int_state = _maker(_typed(int, "an integer"), int, "A setting that is an integer.")
+float_state = _maker(float, float, "A setting that is a number.")
+string_state = _maker(_typed(str, "text"), str, "A setting that is text.")
+optional_string_state = _maker(_typed((str, type(None)), "None or text"), str, "A setting that is text, or None.")
+string_or_object_state = _maker(lambda value: value, str, "A setting that is anything that can be hashed.")
 
 
 def enum_state(
     name: str, enum_values: Sequence[str], default: str, help: str, *, extra_validator: _Hook = None, **options: Any
 ) -> OwnState:
     """A setting that is one of some texts."""
-    return OwnState(name, default, help, _one_of(enum_values, validator=extra_validator), **options)
+    kind = _checked(f"enum value must be in {enum_values}", lambda v: type(v) is str and v in enum_values)
+    return _maker(kind, str, "")(name, default, help, validator=extra_validator, **options)
 
 
 def optional_enum_state(
     name: str, enum_values: Sequence[str], default: str | None, help: str, **options: Any
 ) -> OwnState:
     """A setting that is one of some texts, or None."""
-    return OwnState(name, default, help, _one_of(enum_values, none=True), **options)
-
-
-def int_state(name: str, default: int, help: str, *, validator: _Hook = None, **options: Any) -> OwnState:
-    """A setting that is an integer."""
-    return OwnState(name, default, help, _of_type(int, validator=validator), int, **options)
-
-
-def float_state(name: str, default: float, help: str, **options: Any) -> OwnState:
-    """A setting that is a number."""
-    return OwnState(name, default, help, _validated(float), float, **options)
-
-
-def string_state(name: str, default: str, help: str, **options: Any) -> OwnState:
-    """A setting that is text."""
-    return OwnState(name, default, help, _of_type(str), **options)
-
-
-def optional_string_state(name: str, default: str | None, help: str, **options: Any) -> OwnState:
-    """A setting that is text, or None."""
-    return OwnState(name, default, help, _of_type(str, none=True), **options)
-
-
-def string_or_object_state(name: str, default: Any, help: str, *, validator: _Hook = None, **options: Any) -> OwnState:
-    """A setting that is anything that can be hashed."""
-    return OwnState(name, default, help, _of_type(object, validator=validator), **options)
+    kind = _checked(f"enum value must be None or in {enum_values}", lambda v: v is None or v in enum_values)
+    return _maker(kind, str, "")(name, default, help, **options)
