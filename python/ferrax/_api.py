@@ -307,6 +307,7 @@ def jit_called(
 def _with_options(fun: Any, statics: Any, numbers: Any, names: Any, must: bool, inline: bool, options: Any) -> Any:
     """A jitted function, which knows its compiler's options for its stages."""
     compiled = _ferrax.jit(fun, statics[0], statics[1], numbers, names, must, inline, list((options or {}).items()))
+    compiled._numbers = (statics[0], statics[1], numbers, names), inline
     if options:
         compiled._compiler_options = dict(options)
     return compiled

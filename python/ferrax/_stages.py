@@ -677,7 +677,16 @@ def trace_over(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: 
 
 def _lower(self: Any, *args: Any, **kwargs: Any) -> Lowered:
     """Traces and lowers the function for arguments of these types."""
-    return _trace(self, *args, **kwargs).lower()
+    clock = _ferrax.trace_clock()
+    try:
+        return _trace(self, *args, **kwargs).lower()
+    except (_ferrax.ReferenceUsed, NotImplementedError) as error:
+        used = isinstance(error, _ferrax.ReferenceUsed) or _ferrax.references_since(clock)
+        if not used or not hasattr(self, "_numbers") or hasattr(self, "_compiler_options"):
+            raise
+    from ferrax._refs_stages import lowered
+
+    return lowered(self, args, kwargs, clock)
 
 
 def _eval_shape(self: Any, *args: Any, **kwargs: Any) -> Any:
