@@ -61,5 +61,28 @@ def test_errors_are_those_of_calls():
         jax.jit(lambda a, b: a[...] + b[...]).lower(ref, ref)
     with pytest.raises(ValueError, match="cannot be returned"):
         jax.jit(lambda a: a).lower(ref)
-    with pytest.raises(NotImplementedError, match="lowering"):
-        jax.jit(lambda: ref[...]).trace()
+    with pytest.raises(ValueError, match="only one reference"):
+        jax.jit(lambda a, b: a[...] + b[...]).trace(ref, ref)
+
+
+def test_programs_and_types():
+    ref = jax.new_ref(jnp.zeros(3))
+
+    def f(a, kind, x, *, scale=1):
+        assert (kind, scale) == ("set", 2)
+        a[1] = x
+        return {"all": ref[...] * x}
+
+    traced = jax.jit(f, static_argnums=1, static_argnames="scale").trace(ref_of(2), "set", 1.0, scale=2)
+    assert isinstance(traced, jax.stages.Traced)
+    text = str(traced.jaxpr)
+    assert "Ref{f32[2]}" in text
+    assert "[1] <- " in text
+    assert traced.out_info == {"all": jax.ShapeDtypeStruct((3,), jnp.float32)}
+    assert traced.out_tree == traced.lower().out_tree == traced.lower().compile().out_tree
+    assert traced.fun_name == "f"
+    assert jax.jit(lambda: ref[...]).eval_shape() == jax.ShapeDtypeStruct((3,), jnp.float32)
+
+
+def ref_of(n):
+    return jax.new_ref(jnp.zeros(n))
