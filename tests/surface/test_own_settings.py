@@ -4,7 +4,7 @@ import pytest
 
 import ferrax as jax
 import ferrax.numpy as jnp
-from ferrax._src import api_util, config, core
+from ferrax._src import api_util, config, core, jaxpr_util
 from ferrax.interpreters import mlir
 
 
@@ -90,3 +90,25 @@ def test_helpers():
     assert core.typematch(jax.typeof(1.0), jax.typeof(1), no_dtype_check=True)
     with pytest.raises(NotImplementedError, match=r"unknown platform foo. Known platforms are: .*cuda"):
         mlir.register_lowering(jax.lax.sin_p, lambda *a: a, platform="foo")
+
+
+def test_where_variables_are_made_and_read():
+    inner = jax.jit(lambda y: jnp.sin(y))
+    program = jax.make_jaxpr(lambda x: (inner(x) + x, x))(1.0).jaxpr
+    (own, facts), (inside, _) = jaxpr_util.var_defs_and_refs(program)
+    assert own is program
+    (x, made, read), *rest = facts
+    assert (x, made) == (program.invars[0], None)
+    assert [eqn and eqn.primitive.name for eqn in read] == ["jit", "add", None]
+    assert [eqn.primitive.name for _, eqn, _ in rest] == ["jit", "add"]
+    assert inside.eqns[0].primitive.name == "sin"
+    assert [eqn.primitive.name for eqn in jaxpr_util.eqns_using_var(program, x)] == ["sin", "add"]
+    plain = jax.make_jaxpr(lambda x: x + 1)(1.0).jaxpr
+    assert jaxpr_util.var_defs_and_refs(plain)[0] is plain
+
+
+def test_flags_of_the_environment(monkeypatch):
+    flag = config.float_flag("ferrax_test_flag", 1.5, "For tests.")
+    assert (flag.value, config.int_env("FERRAX_TEST_FLAG", 3)) == (1.5, 3)
+    monkeypatch.setenv("FERRAX_TEST_FLAG", "2")
+    assert (flag.value, config.int_env("FERRAX_TEST_FLAG", 3)) == (2.0, 2)
