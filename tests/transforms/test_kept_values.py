@@ -89,6 +89,21 @@ def test_products_are_kept_step_by_step(f, want):
     assert tuple(text.count(f" {name}") for name in ("sin ", "cos ", "dot_general")) == want
 
 
+@pytest.mark.parametrize("name", CHOICES)
+def test_one_value_that_is_several_results(name):
+    def f(x):
+        _, (a, b) = lax.scan(lambda c, _: (jnp.sin(c), (jnp.sin(c), jnp.sin(c))), x, None, length=3)
+        c, d, e = lax.cond(x > 0, lambda x: (jnp.sin(x), jnp.sin(x), x), lambda x: (x, x, jnp.cos(x)), x)
+        p, q, r = lax.cond(x > 0, lambda x: [jnp.sin(x)] * 2 + [x], lambda x: [jnp.sin(2 * x)] * 2 + [jnp.cos(x)], x)
+        return jnp.sum(jnp.cos(a) * b) * jnp.sin(c * d) * e + jnp.sin(p * q * r)
+
+    for x in (0.7, -0.4):
+        want = jax.grad(f)(x), jax.grad(jax.grad(f))(x)
+        g = jax.checkpoint(f, policy=CHOICES[name])
+        np.testing.assert_allclose((jax.grad(g)(x), jax.grad(jax.grad(g))(x)), want, rtol=1e-5)
+        np.testing.assert_allclose(jax.jit(jax.grad(g))(x), want[0], rtol=1e-5)
+
+
 def program(w, x, flags):
     """Loops in branches in loops, forwards and backwards, with constants, rows and calls."""
 

@@ -169,7 +169,7 @@ fn of_scan(policy: Option<&PolicyRef>, p: &Scan, eqn: &Eqn, wanted: &[usize], ou
     if !saved.is_empty() {
         first.op = scan(forward.into(), nc, nk);
     }
-    let rows: Vec<usize> = (nk..outs.len()).filter(|&i| outs[i] && !kept.saves(&body.outvars[i])).collect();
+    let rows: Vec<usize> = (nk..outs.len()).filter(|&i| outs[i] && !saved.contains(&eqn.outputs[i])).collect();
     let again = if rows.is_empty() && wanted.iter().all(|&i| i >= nk) {
         None
     } else {
@@ -207,7 +207,6 @@ fn of_cond(policy: Option<&PolicyRef>, p: &Cond, eqn: &Eqn, wanted: &[usize], ou
     }
     let avals: Vec<Aval> = slots.iter().map(|(i, v)| kept[*i].forward.aval(*v).with_weak(false)).collect();
     let mut first = eqn.clone();
-    first.outputs.extend(avals.iter().map(|a| outer.new_var(a.clone())));
     let forward = kept.iter().enumerate().map(|(i, k)| {
         let mut own = k.forward.clone();
         own.outvars.extend(slots.iter().filter(|s| s.0 == i).map(|s| Atom::Var(s.1)));
@@ -221,7 +220,9 @@ fn of_cond(policy: Option<&PolicyRef>, p: &Cond, eqn: &Eqn, wanted: &[usize], ou
         })
     });
     if kept.iter().any(|k| !k.saved.is_empty()) {
-        first.op = OpRef::new(&COND, Cond { branches: forward.collect::<Result<_>>()? });
+        let branches = forward.collect::<Result<Vec<_>>>()?;
+        first.outputs.extend(branches[0].out_avals().drain(eqn.outputs.len()..).map(|a| outer.new_var(a)));
+        first.op = OpRef::new(&COND, Cond { branches });
     }
     let saved: Vec<Var> =
         whole.iter().map(|&o| eqn.outputs[o]).chain(first.outputs[eqn.outputs.len()..].iter().copied()).collect();
@@ -236,9 +237,10 @@ fn of_cond(policy: Option<&PolicyRef>, p: &Cond, eqn: &Eqn, wanted: &[usize], ou
         let mut own = Kept { forward: k.forward.clone(), again: k.again.clone(), saved: Vec::new() };
         let mut invars = pick(&b.invars, &on);
         for &o in &whole {
-            invars.extend(match b.outvars[o] {
-                Atom::Var(v) => Some(v),
-                Atom::Lit(_) => None,
+            // one variable may be several results
+            invars.push(match b.outvars[o] {
+                Atom::Var(v) if !invars.contains(&v) => v,
+                ref a => own.forward.new_var(b.atom_aval(a)),
             });
         }
         for (slot, aval) in slots.iter().zip(&avals) {
