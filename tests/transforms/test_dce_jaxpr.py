@@ -124,6 +124,20 @@ def test_rules_of_what_is_left():
         assert dce_jaxpr(program, [False, False])[0].eqns == []
 
 
+def test_each_result_has_its_own_constants():
+    def outer(a, b, x):
+        f = jax.custom_jvp(lambda y: (a * y, b + y))
+        f.defjvp(lambda p, t: (f(*p), (t[0], t[0])))
+        return f(x)
+
+    program = jax.make_jaxpr(outer)(X, X, X).jaxpr
+    values = [jnp.float32(v) for v in (2.0, 5.0, 3.0)]
+    for i, want in ((0, 6.0), (1, 8.0)):
+        less, used = dce_jaxpr(program, [i == 0, i == 1])
+        assert used == [i == 0, i == 1, True]
+        assert eval_jaxpr(less, (), *(v for v, on in zip(values, used, strict=True) if on)) == [want]
+
+
 def test_rules_of_functions_that_close_over_values():
     def outer(c, x):
         f = jax.custom_jvp(lambda y: (c * y, y))

@@ -96,8 +96,10 @@ def _bound_again(eqn: JaxprEqn, key: str, wanted: list[bool], bind: Callable[...
     consts = count - named_function(str(eqn.params[key])).arity
     body, _ = _without(eqn.params["call_jaxpr"], wanted, [True] * count)
     call = lambda *args: bind(lambda *own: list(body.eval(*args[:consts], *own)), list(args[consts:]))
-    (made,) = _ferrax.trace_to_jaxpr(call, tuple(v.aval for v in eqn.invars), None, "jit").jaxpr.eqns
-    operands = eqn.invars[count - len(made.invars) :]
+    program = _ferrax.trace_to_jaxpr(call, tuple(v.aval for v in eqn.invars), None, "jit").jaxpr
+    (made,) = program.eqns
+    given = dict(zip(program.invars, eqn.invars, strict=True))  # constants that nothing reads any more are left out
+    operands = [given[v] for v in made.invars]
     return [True] * count, new_jaxpr_eqn(operands, _chosen(eqn.outvars, wanted), eqn.primitive, made.params)
 
 
