@@ -297,6 +297,8 @@ def jit_called(
     if not _unspecified(out_shardings):
         fun = _jit.constrained(fun, out_shardings, caller)
     compiled = _with_options(fun, *made)
+    if not _unspecified(out_shardings):
+        compiled._out_shardings = out_shardings
     if not _unspecified(in_shardings):
         compiled = _jit.with_arguments(compiled, in_shardings, statics[0], caller)
     return compiled if caller == "jit" else _jit.over_mesh(compiled)
@@ -305,6 +307,7 @@ def jit_called(
 def _with_options(fun: Any, statics: Any, numbers: Any, names: Any, must: bool, inline: bool, options: Any) -> Any:
     """A jitted function, which knows its compiler's options for its stages."""
     compiled = _ferrax.jit(fun, statics[0], statics[1], numbers, names, must, inline, list((options or {}).items()))
+    compiled._numbers = (statics[0], statics[1], numbers, names), inline
     if options:
         compiled._compiler_options = dict(options)
     return compiled

@@ -70,12 +70,22 @@ tree_util.register_pytree_node(Slot, lambda s: ((), (s.index, s.aval)), lambda d
 _TRIES = 20  # traces after which no function has more references that are new
 
 
-class _MoreFound(Exception):
+class MoreFound(Exception):
     """A function that is traced for the values of some references uses others, too."""
 
     def __init__(self, refs: list[Ref]):
         super().__init__("a function uses more references than were known")
         self.refs = refs
+
+    def new_to(self, call: ImpureJit) -> list[Ref]:
+        """Those that a call does not know, which it is traced again with; not without end."""
+        call.tries += 1
+        if call.tries > _TRIES:
+            raise NotImplementedError(
+                f"{described(call.fun)} makes a new value of type {self.refs[-1].aval} at every trace, "
+                "which holds no traced array: make it by a primitive, or outside"
+            ) from None
+        return [ref for ref in self.refs if ref not in call.closed]
 
 
 class _RuleFound(Exception):
@@ -181,7 +191,7 @@ class ImpureJit:
         self.known: tuple[Ref, ...] = ()
         #: whether the function calls one whose backward rule takes references; such a rule must not run in a program
         self.ruled = False
-        self.inside = False
+        self.inside, self.tries = False, 0
         later = lambda places: [n + 1 if n >= 0 else n for n in places]
         self.jitted = _ferrax.jit(
             self.pure, later(static), static_names, later(donated), donated_names, False, inline, []
@@ -201,13 +211,13 @@ class ImpureJit:
             check_result(self.fun, "jit", out, own, argument_names(self.fun, args, kwargs))
             more = found_since(_ferrax.staging_trace() - 1)
             if more:
-                raise _MoreFound(more)
+                raise MoreFound(more)
             return out, [read(ref) for ref in (*self.known, *own)]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         (places, names), given = take((args, kwargs))
         with self.lock:
-            tries = 0
+            self.tries = 0
             while True:
                 self.known = tuple(self.closed)
                 check_once(self.fun, "jit", args, kwargs, given, self.known)
@@ -220,16 +230,10 @@ class ImpureJit:
                     out, values = self.jitted(values, *places, **names)
                 except _RuleFound:
                     continue
-                except _MoreFound as found:
-                    tries += 1
-                    if tries > _TRIES:
-                        raise NotImplementedError(
-                            f"{described(self.fun)} makes a new value of type {found.refs[-1].aval} at every trace, "
-                            "which holds no traced array: make it by a primitive, or outside"
-                        ) from None
-                    self.closed += [ref for ref in found.refs if ref not in self.closed]
+                except MoreFound as found:
+                    self.closed += found.new_to(self)
                     continue
-                _write_all(refs, values)
+                write_all(refs, values)
                 return out
 
 
@@ -260,7 +264,7 @@ def mapped(fun: Callable[..., Any], axes: Sequence[Any]) -> Callable[..., Any]:
 
         vectorized = _ferrax.vmap(pure, (at, prefix, 0), (out_axes, at), name, size)
         out, values = vectorized([read(ref) for ref in given], places, names)
-        _write_all(given, values)
+        write_all(given, values)
         return out
 
     return call
@@ -293,7 +297,7 @@ def _pure(fun: Callable[..., Any], refs: Sequence[Ref], transform: str) -> Calla
     return pure
 
 
-def _write_all(refs: Sequence[Ref], values: Sequence[Any]) -> None:
+def write_all(refs: Sequence[Ref], values: Sequence[Any]) -> None:
     for ref, value in zip(refs, values, strict=True):
         write(ref, value)
 
@@ -324,7 +328,7 @@ def scan(refs: list[Ref], loop: Callable[..., Any], f: Callable[..., Any], init:
         (values, carry), ys = loop(step, ([read(ref) for ref in refs], init))
     except _RuleFound:
         return plain()
-    _write_all(refs, values)
+    write_all(refs, values)
     return carry, ys
 
 
@@ -343,14 +347,14 @@ def while_loop(refs: list[Ref], loop: Callable[..., Any], cond: Any, body: Any, 
     step.user_body, step.__name__ = pure.user_body, pure.__name__  # type: ignore[attr-defined]
     test.__name__ = getattr(cond, "__name__", "cond_fun")
     values, out = loop(test, step, ([read(ref) for ref in refs], init))
-    _write_all(refs, values)
+    write_all(refs, values)
     return out
 
 
 def branches(refs: list[Ref], run: Callable[..., Any], each: Sequence[Callable[..., Any]], operands: Any) -> Any:
     """A choice among functions that use references; `run` is the choice among functions of operands."""
     out, values = run([_pure(b, refs, "cond") for b in each], ([read(ref) for ref in refs], *operands))
-    _write_all(refs, values)
+    write_all(refs, values)
     return out
 
 
@@ -442,7 +446,7 @@ def vjp_of_references(fun: Callable[..., Any], primals: Any, has_aux: bool) -> t
     (out, values), pullback, aux = _ferrax.vjp(
         with_values(fun, "vjp", has_aux), ([read(ref) for ref in given], places), True
     )
-    _write_all(given, values)
+    write_all(given, values)
     pull = _Pullback(pullback, values, given)
     return (out, pull, aux) if has_aux else (out, pull)
 

@@ -644,7 +644,16 @@ def _sharding(x: Any) -> Any:
 
 def _trace(self: Any, *args: Any, **kwargs: Any) -> Traced:
     """Traces the function for arguments of these types, without running it."""
-    return trace_over(self, args, kwargs)
+    clock = _ferrax.trace_clock()
+    try:
+        return trace_over(self, args, kwargs)
+    except (_ferrax.ReferenceUsed, NotImplementedError) as error:
+        used = isinstance(error, _ferrax.ReferenceUsed) or _ferrax.references_since(clock)
+        if not used or not hasattr(self, "_numbers") or hasattr(self, "_compiler_options"):
+            raise
+    from ferrax._refs_stages import traced
+
+    return traced(self, args, kwargs, clock)
 
 
 def trace_over(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: list[Any] | None = None) -> Traced:
@@ -682,7 +691,12 @@ def _lower(self: Any, *args: Any, **kwargs: Any) -> Lowered:
 
 def _eval_shape(self: Any, *args: Any, **kwargs: Any) -> Any:
     """Types of the result for arguments of these types."""
-    return _trace(self, *args, **kwargs).out_info
+    info = _trace(self, *args, **kwargs).out_info
+    if not hasattr(self, "_out_shardings"):
+        return info
+    from ferrax.sharding._jit import told
+
+    return told(info, self._out_shardings)
 
 
 def _cache_size(self: Any) -> int:

@@ -16,10 +16,10 @@ class _Entered:
         self._context, self._value = context, value
 
     def __enter__(self) -> None:
-        self._before = swap_context(self._context, (self._value,))
+        self.before = swap_context(self._context, (self._value,))
 
     def __exit__(self, *error: Any) -> None:
-        swap_context(self._context, self._before)
+        swap_context(self._context, self.before)
 
 
 class UserConfig:

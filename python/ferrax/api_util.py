@@ -234,7 +234,7 @@ def rebase_donate_argnums(donate_argnums: Sequence[int], static_argnums: Sequenc
     both = set(donate_argnums) & set(static_argnums)
     if both:
         raise ValueError(f"static_argnums and donate_argnums cannot intersect, but have {sorted(both)} in common")
-    return tuple(sorted(d - sum(s < d for s in static_argnums) for d in donate_argnums))
+    return tuple(sorted({d - sum(s < d for s in static_argnums) for d in donate_argnums}))
 
 
 def flatten_axes(name: str, treedef: Any, axis_tree: Any, *, kws: bool = False, tupled_args: bool = False) -> list[Any]:

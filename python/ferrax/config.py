@@ -328,6 +328,10 @@ def _watches(read: Callable[[str], Any]) -> bool:
     return any(read(name) not in (None, False, "allow") for name in _WATCHING)
 
 
+#: Settings that programs have made for themselves (`_src/_states.py`), by name.
+own_settings: dict[str, Any] = {}
+
+
 class Config:
     """The settings of the process: read as attributes, changed with ``update``.
 
@@ -353,6 +357,9 @@ class Config:
         >>> import ferrax
         >>> ferrax.config.update("jax_numpy_rank_promotion", "allow")
         """
+        if name in own_settings:
+            own_settings[name]._set(value)
+            return
         if name not in _NAMES:
             raise AttributeError(_unrecognized(name))
         value = _checked(name, value)
@@ -404,6 +411,8 @@ class Config:
         """
         if name in _FLAGS:
             return _ferrax.flag(_FLAGS[name][0])
+        if name in own_settings:
+            return own_settings[name].value
         if name not in _NAMES:
             raise AttributeError(_unrecognized(name))
         return _current(name)
@@ -449,7 +458,7 @@ class Config:
         _absl_flags.parse(self.values)
 
     def __getattr__(self, name: str) -> Any:
-        if name in _NAMES:
+        if name in _NAMES or name in own_settings:
             return self.read(name)
         if f"jax_{name}" in _NAMES:
             return self.read(f"jax_{name}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, cast
 
@@ -192,10 +193,12 @@ class _Split:
         self.static = [args[i] for i in self.nondiff]
         dynamic = tuple(a for i, a in enumerate(args) if i not in self.nondiff)
         self.leaves, self.tree = tree_util.tree_flatten(dynamic)
+        self.types: list[Any] = []
 
     def taken(self) -> list[Any]:
-        """The leaves, which are given up: the rules, which programs keep, hold no values of a call."""
+        """The leaves, which are given up but for their types: rules, which programs keep, hold no values of a call."""
         leaves, self.leaves = self.leaves, []
+        self.types = list(map(_type, leaves))
         return leaves
 
     def call(self, fun: Callable[..., Any], leaves: Sequence[Any]) -> Any:
@@ -298,18 +301,16 @@ class custom_jvp(Generic[P, R]):
             )
         split = _Split(self.nondiff_argnums, _bound_arguments("custom_jvp", self.fun, args, kwargs))
         split.static = [_constant(value) for value in split.static]
-        trees = _Trees()
+        trees = _Trees("custom_jvp", rule, name)
 
         def flat_fun(*leaves: Any) -> list[Any]:
-            out, trees.fun = tree_util.tree_flatten(split.call(self.fun, leaves))
-            trees.out = trees.fun
-            return out
+            return trees.ran(split.call(self.fun, leaves))
 
         wide = _ferrax.flag("x64")
 
-        def flat_jvp(*both: Any) -> list[Any]:
+        def flat_jvp(both: Sequence[Any], zero: list[bool]) -> list[Any]:
             n = len(both) // 2
-            primals, tangents = split.tree.unflatten(both[:n]), split.tree.unflatten(both[n:])
+            primals, tangents = split.tree.unflatten(both[:n]), split.tree.unflatten(_symbolic(both[n:], zero))
             if _ferrax.flag("x64") == wide:
                 pair = rule(*split.static, primals, tangents)
             else:
@@ -323,43 +324,86 @@ class custom_jvp(Generic[P, R]):
                 )
             return _paired(name, rule, trees, *pair)
 
-        def wrong_value(i: int, got: str, wanted: str) -> TypeError:
-            return TypeError(
-                f"Custom JVP rule {_name(rule)} for function {name} must produce a pair whose first element is the "
-                f"output of {name}, with leaves of the same shape and dtype, but{_place(trees.out, i)} the rule "
-                f"produced {got} while {name} has an output of type {wanted}."
-            )
-
         def wrong_tangent(i: int, got: str, wanted: str, primal: str) -> TypeError:
             return TypeError(
                 "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes. "
-                "Expected "
-                f"{wanted} (tangent type of {primal}) but got {got}{_place(trees.out, i)}, from the rule {_name(rule)} "
-                f"for function {name}."
+                f"Expected {wanted} (tangent type of {primal}) but got {got}. The rule is {_name(rule)}, for function "
+                f"{name}{_place(trees.out, i)}."
             )
 
-        complaints = wrong_value, wrong_tangent
+        complaints = trees.wrong_value, wrong_tangent
         name_function(flat_jvp, _name(rule), complaints=complaints, arity=split.tree.num_leaves)
         outs = _ferrax.bind_custom_jvp(name, flat_fun, flat_jvp, complaints, self.symbolic_zeros, split.taken())
         return trees.out.unflatten(outs)
 
 
 class _Trees:
-    """Structures of a function's result (once it has run) and of the result that its rule gave last."""
+    """Structures of a function's result (once it has run) and of the result that its rule gave last, with types.
+
+    Args:
+      decorator: `"custom_jvp"` or `"custom_vjp"`.
+      rule: the rule.
+      name: the function's name.
+    """
 
     fun: Any = None
     out: Any = None
+    fun_types: Sequence[Any] = ()
+    out_types: Sequence[Any] = ()
 
-    def check(self, kind: str, rule: Any, name: str, tree: Any) -> None:
+    def __init__(self, decorator: str, rule: Any, name: str) -> None:
+        self.decorator, self.rule, self.name = decorator, rule, name
+
+    def ran(self, out: Any) -> list[Any]:
+        """Flat results of the function, whose structure and types are noted."""
+        leaves, self.fun = tree_util.tree_flatten(out)
+        self.out, self.fun_types = self.fun, list(map(_type, leaves))
+        return leaves
+
+    def check(self, tree: Any, leaves: Sequence[Any]) -> None:
         """Notes the structure of a rule's value, which must be that of the function's."""
+        types = list(map(_type, leaves))
         if self.fun is not None and tree != self.fun:
-            raise TypeError(
-                f"Custom {kind} {_name(rule)} for function {name} must produce a pair whose first element is the "
-                f"output of {name}, but it has the container (pytree) structure {short(tree)} while the output of "
-                f"{name} has {short(self.fun)}:"
-                f"{differences(tree, self.fun, 'what the rule gives', f'what {name} gives', 'output')}"
-            )
-        self.out = tree
+            lines = differences(tree, self.fun, "what the rule gives", f"what {self.name} gives", "output")
+            given, wanted = _written(tree, types), _written(self.fun, self.fun_types)
+            raise self._error("of the same", "container/pytree structure", given, f"{wanted}.{lines}")
+        self.out, self.out_types = tree, types
+
+    def wrong_value(self, i: int, got: str, wanted: str) -> TypeError:
+        """The error of a rule's value whose i-th leaf is not of the function's type."""
+        given = _written(self.out, self.out_types)
+        end = f"{_written(self.fun, self.fun_types)}{_place(self.out, i)}"
+        return self._error("with leaves of the same", "shapes/dtypes of", given, end)
+
+    def _error(self, same: str, what: str, given: str, wanted: str) -> TypeError:
+        name, kind = self.name, "JVP" if self.decorator == "custom_jvp" else "fwd"
+        of = f"the output of the {self.decorator}-decorated function {name}"
+        part = "shape/dtype" if "shapes" in what else what
+        first = (
+            f"(equal in value to {of}, and in particular {same} {part})"
+            if kind == "JVP"
+            else f"(equal to {of}) and the second element represents residuals (i.e. values stored from the forward "
+            "pass for use on the backward pass)"
+        )
+        return TypeError(
+            f"Custom {'VJP ' * (kind == 'fwd')}{kind} rule {_name(self.rule)} for function {name} must produce a pair "
+            f"(list or tuple of length two) where the first element represents the primal output {first}, but instead "
+            f"the {kind} rule output's first element had {what}:\n    {given}\nwhile the {self.decorator}-decorated "
+            f"function {name} had output {what}:\n    {wanted}"
+        )
+
+
+def _type(x: Any) -> Any:
+    """The type of a leaf, or the leaf itself where it has none."""
+    try:
+        return _ferrax.typeof(x)
+    except TypeError:
+        return x
+
+
+def _written(tree: Any, types: Sequence[Any]) -> str:
+    texts = [t.str_short() if isinstance(t, ShapedArray) else short(t) for t in types]
+    return str(tree.unflatten(texts)).replace("'", "")
 
 
 def _name(fun: Any) -> str:
@@ -398,6 +442,12 @@ def _part(fun: Any, rule: Any, tangent: Any, value: Any) -> Any:
     return tangent
 
 
+def _symbolic(derivatives: Sequence[Any], zero: list[bool]) -> list[Any]:
+    """Tangents or cotangents, `SymbolicZero`s where they are zero."""
+    pairs = itertools.zip_longest(derivatives, zero, fillvalue=False)
+    return [SymbolicZero(_ferrax.typeof(x)) if none else x for x, none in pairs]
+
+
 def _zero(x: Any) -> Any:
     """A leaf of a tangent, zeros for a symbolic one."""
     if not isinstance(x, SymbolicZero):
@@ -414,10 +464,10 @@ def _paired(name: str, rule: Any, trees: _Trees, value: Any, tangent: Any) -> li
     if tree != tangent_tree:
         raise TypeError(
             f"Custom JVP rule {_name(rule)} for function {name} must produce primal and tangent outputs with equal "
-            f"container (pytree) structures, but got {short(tree)} and {short(tangent_tree)} respectively:"
+            f"container (pytree) structures, but got {short(tree)} and {short(tangent_tree)} respectively."
             f"{differences(tree, tangent_tree, 'the primal output', 'the tangent output', 'output')}"
         )
-    trees.check("JVP rule", rule, name, tree)
+    trees.check(tree, values)
     return [*values, *map(_zero, tangents)]
 
 
@@ -492,13 +542,11 @@ class custom_vjp(Generic[P, R]):
             return with_rule(self._like, self.fun, fwd, bwd, arguments)
         if any(is_tracer(leaf) for leaf in tree_util.tree_leaves(split.static)):
             raise _ferrax.UnexpectedTracerError(_static_tracer(self.fun, name, split))
-        trees = _Trees()
+        trees = _Trees("custom_vjp", fwd, name)
         residual_trees: list[Any] = []
 
         def flat_fun(*leaves: Any) -> list[Any]:
-            out, trees.fun = tree_util.tree_flatten(split.call(self.fun, leaves))
-            trees.out = trees.fun
-            return out
+            return trees.ran(split.call(self.fun, leaves))
 
         def flat_fwd(perturbed: list[bool], *leaves: Any) -> tuple[list[Any], list[Any]]:
             given: Sequence[Any] = leaves
@@ -515,25 +563,19 @@ class custom_vjp(Generic[P, R]):
                     f"rule {_name(fwd)} produced {short(pair)}."
                 )
             out, tree = tree_util.tree_flatten(pair[0])
-            trees.check("VJP fwd rule", fwd, name, tree)
+            trees.check(tree, out)
             residuals, residual_tree = tree_util.tree_flatten(pair[1])
             # Python's numbers reach the backward function as they are
             residual_trees.append((residual_tree, [x if type(x) in _PLAIN_NUMBERS else None for x in residuals]))
             return out, [x for x in residuals if type(x) not in _PLAIN_NUMBERS]
 
-        def flat_bwd(residuals: list[Any], cts: list[Any]) -> list[Any]:
+        def flat_bwd(residuals: list[Any], cts: list[Any], zero: list[bool]) -> list[Any]:
             residual_tree, numbers = residual_trees[-1]
             arrays = iter(residuals)
             kept = residual_tree.unflatten([next(arrays) if x is None else x for x in numbers])
-            pulled = bwd(*split.static, kept, trees.out.unflatten(cts))
+            given = _symbolic(cts, zero if self.symbolic_zeros else [])
+            pulled = bwd(*split.static, kept, trees.out.unflatten(given))
             return _cotangents(self.fun, bwd, pulled, split)
-
-        def wrong_value(i: int, got: str, wanted: str) -> TypeError:
-            return TypeError(
-                f"Custom VJP fwd rule {_name(fwd)} for function {name} must produce a pair whose first element is the "
-                f"output of {name}, but{_place(trees.out, i)} it had the shape/dtype {got} while {name} has an output "
-                f"of type {wanted}."
-            )
 
         def wrong_cotangent(i: int, got: str, wanted: str, primal: str) -> ValueError:
             shapes = got[got.index("[") :] != wanted[wanted.index("[") :]
@@ -544,7 +586,7 @@ class custom_vjp(Generic[P, R]):
                 f"{_name(bwd)}, the input argument {_argument(self.fun, split, i)} of {name}."
             )
 
-        complaints = wrong_value, wrong_cotangent
+        complaints = trees.wrong_value, wrong_cotangent
         name_function(flat_fwd, _name(fwd), complaints=complaints, arity=split.tree.num_leaves)
         name_function(flat_bwd, _name(bwd))
         outs = _ferrax.bind_custom_vjp(
@@ -607,8 +649,23 @@ def _cotangents(fun: Any, bwd: Any, pulled: Any, split: _Split) -> list[Any]:
                 lines = differences(got, tree, f"output[{i}]", f"the argument {name}", name)
                 raise _wrong_structure(fun, bwd, pulled, split, f", at output[{i}], argument {name}:{lines}")
             leaves = spread
-        out += [None if isinstance(x, SymbolicZero) else x for x in leaves]
+        out += leaves
+    for i, x in enumerate(out):
+        if isinstance(x, SymbolicZero):
+            _check_zero(x, split.types[i], _place(split.tree, i))
+            out[i] = None
     return out
+
+
+def _check_zero(zero: SymbolicZero, primal: Any, place: str) -> None:
+    """Errors unless a symbolic zero is a cotangent of an argument."""
+    if (zero.shape, zero.dtype) != (primal.shape, primal.to_tangent_aval().dtype):
+        raise ValueError(
+            "Custom VJP bwd rule produced a SymbolicZero with a shape/dtype that does not match the corresponding "
+            f"input tangent shape/dtype:{place} the SymbolicZero had shape/dtype {zero.aval.str_short()} while the "
+            f"corresponding input had shape/dtype {primal.str_short()}. Consider just returning a None here instead of "
+            "a SymbolicZero object."
+        )
 
 
 def _spread(ct: Any, tree: Any) -> list[Any] | None:

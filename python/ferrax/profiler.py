@@ -65,10 +65,10 @@ class _Session:
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Notes a compilation that is logged; shows the line only to those who asked for it."""
-        if record.getMessage().startswith("Compiling "):
-            self.note(record.getMessage(), "i", time.perf_counter_ns(), s="t")
-            return bool(self.logged_before)
-        return True
+        said = record.getMessage()
+        if said.startswith("Compiling "):
+            self.note(said, "i", time.perf_counter_ns(), s="t")
+        return bool(self.logged_before) or not said.startswith(("Compiling ", "Finished "))
 
     def written(self) -> dict[str, Any]:
         """The trace as its file has it, with the names of the process and its threads."""

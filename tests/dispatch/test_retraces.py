@@ -383,8 +383,23 @@ def test_log_compiles(caplog):
     with ferrax.log_compiles(), caplog.at_level(logging.WARNING, "ferrax.jit"):
         ferrax.jit(f)(f32(3))
         ferrax.jit(f)(f32(3))
-    (record,) = caplog.records
-    assert record.getMessage().startswith("Compiling f at ") and record.getMessage().endswith("types [float32[3]]")
+    traced, compiling, compiled = (record.getMessage() for record in caplog.records)
+    assert compiling.startswith("Compiling jit(f) at ") and compiling.endswith("types [float32[3]]")
+    assert traced.startswith("Finished tracing f for jit in ")
+    assert compiled.startswith("Finished XLA compilation of jit(f) in ")
+
+
+def test_compilations_are_logged_for_debugging_without_the_setting(caplog):
+    with caplog.at_level(logging.DEBUG, "ferrax.jit"):
+        ferrax.grad(ferrax.jit(lambda x: x * 2.0))(f32())
+    assert [record.levelname for record in caplog.records] == [
+        "DEBUG",
+        "DEBUG",
+    ]  # what is part of another is not compiled
+    caplog.clear()
+    with caplog.at_level(logging.INFO, "ferrax.jit"):
+        ferrax.jit(lambda x: x * 3.0)(f32(3))
+    assert not caplog.records
 
 
 def test_one_function_object_has_one_set_of_programs():

@@ -98,3 +98,54 @@ def test_branches():
 def test_a_rematerialized_function():
     f = jax.checkpoint(lambda x, y: (jnp.sin(x), jnp.cos(y)))
     check(f, (X, X), [False, True], [False, True], 2)
+
+
+def test_rules_of_what_is_left():
+    """A call with rules loses the results that nobody wants, in its program and in its rules."""
+    f = jax.custom_jvp(lambda x, y: (jnp.sin(x), x + jnp.cos(y)))
+    f.defjvp(lambda p, t: (f(*p), (2.0 * jnp.cos(p[0]) * t[0], 1.5 * t[0] - 0.5 * jnp.sin(p[1]) * t[1])))
+    g = jax.custom_vjp(lambda x, y: (jnp.sin(x), x + jnp.cos(y)))
+    g.defvjp(
+        lambda x, y: (g(x, y), (jnp.cos(x), jnp.sin(y))),
+        lambda res, cts: (2.0 * res[0] * cts[0] + 1.5 * cts[1], -0.5 * res[1] * cts[1]),
+    )
+    x, y = jnp.float32(0.1), jnp.float32(-1.3)
+    slopes = (2 * np.cos(0.1), 0.0), (1.5, 0.5 * np.sin(1.3))
+    for h in (f, g):
+        program = jax.make_jaxpr(h)(x, y).jaxpr
+        for i, gone in ((0, "cos"), (1, "sin")):
+            less, used = dce_jaxpr(program, [i == 0, i == 1])
+            assert used == [True, True]
+            assert gone not in str(less.eqns[0].params["call_jaxpr"])
+            left = lambda *args, less=less: eval_jaxpr(less, (), *args)[0]
+            np.testing.assert_allclose(left(x, y), h(x, y)[i])
+            np.testing.assert_allclose(jax.grad(left, (0, 1))(x, y), slopes[i], rtol=1e-6)
+            np.testing.assert_allclose(jax.jit(jax.grad(left, (0, 1)))(x, y), slopes[i], rtol=1e-6)
+        assert dce_jaxpr(program, [False, False])[0].eqns == []
+
+
+def test_each_result_has_its_own_constants():
+    def outer(a, b, x):
+        f = jax.custom_jvp(lambda y: (a * y, b + y))
+        f.defjvp(lambda p, t: (f(*p), (t[0], t[0])))
+        return f(x)
+
+    program = jax.make_jaxpr(outer)(X, X, X).jaxpr
+    values = [jnp.float32(v) for v in (2.0, 5.0, 3.0)]
+    for i, want in ((0, 6.0), (1, 8.0)):
+        less, used = dce_jaxpr(program, [i == 0, i == 1])
+        assert used == [i == 0, i == 1, True]
+        assert eval_jaxpr(less, (), *(v for v, on in zip(values, used, strict=True) if on)) == [want]
+
+
+def test_rules_of_functions_that_close_over_values():
+    def outer(c, x):
+        f = jax.custom_jvp(lambda y: (c * y, y))
+        f.defjvp(lambda p, t: (f(*p), (c * t[0], 3.0 * t[0])))
+        return f(x)
+
+    program = jax.make_jaxpr(outer)(X, X).jaxpr
+    for i, want in ((0, 0.7 * 2.0), (1, 2.0)):
+        less, used = dce_jaxpr(program, [i == 0, i == 1], True)
+        assert used == [True, True]
+        np.testing.assert_allclose(eval_jaxpr(less, (), X, jnp.float32(2.0))[0], want, rtol=1e-6)

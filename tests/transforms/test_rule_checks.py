@@ -151,7 +151,7 @@ def test_values_of_rules():
     for value, words in [
         (jnp.ones(2), ["float32[2]", "float32[3]"]),
         (jnp.arange(3), ["int32[3]", "float32[3]"]),
-        ((jnp.ones(3),), ["structure", "(*,)"]),
+        ((jnp.ones(3),), ["structure", "(float32[3],)"]),
     ]:
         f = jax.custom_vjp(jnp.sin)
         f.defvjp(lambda x, value=value: (value, x), lambda x, ct: (x,))
@@ -228,3 +228,42 @@ def test_pullbacks_of_custom_gradient():
 
     with pytest.raises(ValueError, match=r"float32\[2\].*float32\[3\].*f's pullback"):
         jax.grad(f)(X)
+
+
+def test_zero_tangents_are_symbolic_under_vmap_and_jit():
+    """Rules with `symbolic_zeros` see which tangents are zero, per argument."""
+    Zero, seen = jax.custom_derivatives.SymbolicZero, []
+    f = jax.custom_jvp(lambda a, b, x: (a + x, b * x))
+
+    def rule(primals, tangents):
+        seen.append([type(t) is Zero and (t.shape, t.dtype) for t in tangents])
+        return f(*primals), (tangents[2] + 90.0, primals[1] * tangents[2])
+
+    f.defjvp(rule, symbolic_zeros=True)
+    b = jnp.array([2.0, 3.0])
+    g = lambda x: f(1.0, b, x)[0]
+    rows = lambda x: jax.vmap(lambda b: f(1.0, b, x)[0])(jnp.stack([b, b]))
+    for call, shape in ((g, (2,)), (jax.jit(g), (2,)), (rows, (2,))):
+        assert np.all(jax.jvp(call, (4.0,), (7.0,))[1] == 97.0)
+        assert seen.pop() == [((), jnp.float32), (shape, jnp.float32), False]
+
+
+def test_zero_cotangents_are_symbolic():
+    Zero, seen = jax.custom_derivatives.SymbolicZero, []
+    f = jax.custom_vjp(lambda x, y: (x * y, jnp.sin(x)))
+
+    def bwd(res, cts):
+        seen.append([type(ct) is Zero for ct in cts])
+        return res[0] * 2.0, Zero(jax.typeof(res[1]))
+
+    f.defvjp(lambda x, y: (f(x.value, y.value), (x.value, y.value)), bwd, symbolic_zeros=True)
+    for transform in (lambda g: g, jax.jit, lambda g: lambda x, y: jax.vmap(g)(x[None], y[None])[0]):
+        for out, want in ((0, [False, True]), (1, [True, False])):
+            slope = jax.grad(transform(lambda x, y, out=out: f(x, y)[out]), (0, 1))(jnp.float32(3.0), jnp.float32(2.0))
+            assert (float(slope[0]), float(slope[1])) == (6.0, 0.0)
+            assert seen.pop() == want
+    f.defvjp(
+        lambda x, y: (f(x.value, y.value), None), lambda _, cts: (cts[0], Zero(jax.typeof(X))), symbolic_zeros=True
+    )
+    with pytest.raises(ValueError, match=r"output\[1\] the SymbolicZero had shape/dtype float32\[3\].*None here"):
+        jax.grad(lambda x, y: f(x, y)[0])(3.0, 2.0)

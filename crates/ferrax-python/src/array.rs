@@ -366,10 +366,6 @@ impl PyArray {
         host::index(py, &self.value)
     }
 
-    fn __hash__(slf: &Bound<'_, Self>) -> PyResult<isize> {
-        Err(PyTypeError::new_err(format!("unhashable type: '{}'", slf.get_type().name()?)))
-    }
-
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         match self.value.shape().first() {
             Some(&n) => crate::symbolic::size_object(py, n)?.extract(),

@@ -12,7 +12,7 @@ use crate::{warning, watch};
 use ferrax::numpy::indexing::{Index, Indices, ReadOptions, Update, UpdateOptions, get, row, safe_to_cast, update};
 use ferrax_base::config::watched;
 use ferrax_ir::Value;
-use pyo3::exceptions::{PyFutureWarning, PyIndexError, PyOverflowError, PyTypeError};
+use pyo3::exceptions::{PyFutureWarning, PyIndexError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -365,7 +365,15 @@ impl IndexUpdateRef {
         options: UpdateOptions,
     ) -> PyResult<Bound<'py, PyAny>> {
         let x = &self.array.bind(py).get().value;
-        if values.0.dtype() != x.dtype() && !safe_to_cast(x, &values.0).py()? {
+        let (of, given) = (x.dtype(), values.0.dtype());
+        if (of.is_key() || given.is_key()) && (of != given || !matches!(how, Update::Set)) {
+            let text = format!(
+                "x.at[...] of dtype {of} cannot take values of dtype {given} here: entries that are keys can only be set, \
+                 to keys of the same dtype"
+            );
+            return Err(if of.is_key() { PyTypeError::new_err(text) } else { PyValueError::new_err(text) });
+        }
+        if given != of && !safe_to_cast(x, &values.0).py()? {
             unsafe_cast(py, x, &values.0)?;
         }
         let index = self.index.bind(py);

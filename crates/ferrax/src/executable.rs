@@ -292,6 +292,7 @@ impl Executable {
             return self.run_checked(args, placement);
         }
         let variant = self.variant(donate, placement.device)?;
+        donated_once(variant, args)?;
         if placement.device.is_sharded() || self.says_where {
             let places = sharded::of_program(&self.places, &self.jaxpr, args, placement)?;
             if self.asynchronous(variant) {
@@ -555,6 +556,30 @@ impl Work for Job {
     fn pace(&self) -> &Pace {
         &self.executable.pace
     }
+}
+
+/// Errors where an array whose memory a result takes is an argument twice.
+fn donated_once(variant: &Variant, args: &[Value]) -> Result<()> {
+    let taken = |i: usize| variant.donated.get(i) == Some(&true) && variant.reusable()[i];
+    for i in (0..variant.donated.len()).filter(|&i| taken(i)) {
+        let Value::Array(a) = &args[i] else { continue };
+        let Some(j) = (0..args.len()).find(|&j| j != i && matches!(&args[j], Value::Array(o) if o.ptr_eq(a))) else {
+            continue;
+        };
+        let (what, example) = match (taken(j), j < i) {
+            (true, _) => ("donate the same buffer twice in", "f(donate(a), donate(a))"),
+            (_, true) => ("donate a buffer which is also used by the same call to", "f(a, donate(a))"),
+            _ => ("use a buffer that was previously donated in the same call to", "f(donate(a), a)"),
+        };
+        bail!(
+            Runtime,
+            "INVALID_ARGUMENT: Attempt to {what} Execute() (flattened argument {}, first use: {}). Toy example for this \
+             bug: `{example}`.",
+            i.max(j),
+            i.min(j)
+        );
+    }
+    Ok(())
 }
 
 /// Elements that a run of a graph computes, about; a `while` counts as long.

@@ -51,6 +51,16 @@ def int_flag(name: str, default: int, *args: Any, **kwargs: Any) -> Flag:
     return Flag(name, int, default)
 
 
+def int_env(varname: str, default: int) -> int:
+    """A variable of the environment as an integer."""
+    return int(os.environ.get(varname, default))
+
+
+def float_flag(name: str, default: float, *args: Any, **kwargs: Any) -> Flag:
+    """A setting that is a number."""
+    return Flag(name, float, default)
+
+
 def string_flag(name: str, default: str, *args: Any, **kwargs: Any) -> Flag:
     """A setting that is text."""
     return Flag(name, str, default)

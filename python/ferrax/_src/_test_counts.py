@@ -39,10 +39,9 @@ class _Compilations(logging.Filter):
         self.count = _Count()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if not record.getMessage().startswith("Compiling "):
-            return True
-        self.count.value += 1
-        return self.shown
+        said = record.getMessage()
+        self.count.value += said.startswith("Compiling ")
+        return self.shown or not said.startswith(("Compiling ", "Finished "))
 
 
 @contextlib.contextmanager

@@ -52,3 +52,18 @@ def resolve_argnums(
         fun, _indices(donate_argnums, "donate_argnums"), _names(donate_argnames, "donate_argnames"), "donate"
     )
     return tuple(donated[0]), tuple(donated[1]), tuple(static[0]), tuple(static[1])
+
+
+def resolve_kwargs(fun: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """The arguments of a call by position; a TypeError where some have none."""
+    signature = inspect.signature((lambda *_, **__: None) if isinstance(fun, functools.partial) else fun)
+    bound = signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    if left := [name for name in bound.kwargs if name in kwargs]:
+        raise TypeError(f"The following keyword arguments could not be resolved to positions: {', '.join(left)}")
+    return bound.args
+
+
+def flatten_axis_resources(what: str, tree: Any, shardings: Any, tupled_args: bool) -> tuple[Any, ...]:
+    """The leaves of a pytree prefix of shardings, one for each leaf of the tree."""
+    return tuple(flatten_axes(what, tree, shardings, tupled_args=tupled_args))  # noqa: F405

@@ -7,9 +7,22 @@ from ferrax._src._flags import (
     bool_env as bool_env,
     bool_flag as bool_flag,
     enum_flag as enum_flag,
+    float_flag as float_flag,
+    int_env as int_env,
     int_flag as int_flag,
     string_flag as string_flag,
 )
+from ferrax._src._states import (
+    bool_state as bool_state,
+    enum_state as enum_state,
+    float_state as float_state,
+    int_state as int_state,
+    optional_enum_state as optional_enum_state,
+    optional_string_state as optional_string_state,
+    string_or_object_state as string_or_object_state,
+    string_state as string_state,
+)
+from ferrax._user_contexts import UserConfig as UserConfig, make_user_context as make_user_context
 from ferrax.config import _NAMES, State, config as config, disable_jit as _disable_jit, transfer_guard as transfer_guard
 
 

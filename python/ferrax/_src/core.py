@@ -144,9 +144,14 @@ def canonicalize_shape(shape: Any, context: str = "") -> tuple[int, ...]:
         ) from None
 
 
-def typematch(t1: Any, t2: Any) -> bool:
+def typematch(t1: Any, t2: Any, no_dtype_check: bool = False) -> bool:
     """Whether two types are the same, weak or not."""
-    return t1.shape == t2.shape and t1.dtype == t2.dtype
+    return t1.shape == t2.shape and (no_dtype_check or t1.dtype == t2.dtype)
+
+
+def typecompat(aval_ref: Any, aval: Any) -> bool:
+    """Whether a type conforms to another one, weak or not."""
+    return typematch(aval_ref, aval)
 
 
 def definitely_equal(d1: Any, d2: Any) -> bool:

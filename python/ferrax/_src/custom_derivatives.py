@@ -43,3 +43,10 @@ def lift_jvp(num_consts: int, jvp_jaxpr_fun: Any) -> Any:
         return [*values, *dots]
 
     return wrap_init(jvp, debug_info=jvp_jaxpr_fun.debug_info)
+
+
+def _maybe_perturbed(x: Any) -> bool:
+    """Whether a value may carry a derivative: it is traced, and of a type that has tangents."""
+    from ferrax.dtypes import float0
+
+    return _ferrax.is_tracer(x) and _ferrax.typeof(x).to_tangent_aval().dtype != float0

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
-from ferrax.extend.core import DropVar, jaxprs_in_params
+from ferrax.extend.core import DropVar, Literal, jaxprs_in_params
 from ferrax.extend.source_info_util import summarize
 
 
@@ -75,3 +75,45 @@ def primitives_by_shape(jaxpr: Any) -> dict[str, int]:
 def source_locations(jaxpr: Any) -> dict[str, int]:
     """How many equations each line of the user's has."""
     return histogram(jaxpr, lambda eqn: summarize(eqn.source_info))
+
+
+def var_defs_and_refs(jaxpr: Any) -> Any:
+    """Where variables are made and read.
+
+    Args:
+      jaxpr: the program.
+
+    Returns:
+      `(jaxpr, [(variable, equation that makes it, equations that read it)])`, None standing for the program itself; a
+      list of it and of the same for the programs inside, where there are some.
+    """
+    made: dict[Any, Any] = dict.fromkeys([*jaxpr.constvars, *jaxpr.invars])
+    for eqn in jaxpr.eqns:
+        made.update((v, eqn) for v in eqn.outvars if not isinstance(v, DropVar))
+    read: dict[Any, list[Any]] = {v: [] for v in made}
+    for eqn in (*jaxpr.eqns, None):
+        for v in jaxpr.outvars if eqn is None else eqn.invars:
+            if not isinstance(v, Literal):
+                read[v].append(eqn)
+    own = jaxpr, [(v, made[v], read[v]) for v in made]
+    inside = [var_defs_and_refs(inner) for eqn in jaxpr.eqns for inner in jaxprs_in_params(eqn.params)]
+    return [own, *inside] if inside else own
+
+
+def eqns_using_var_with_invar_index(jaxpr: Any, invar: Any) -> Iterator[tuple[Any, int]]:
+    """The equations that read a variable, with its first position among their operands."""
+    for eqn in jaxpr.eqns:
+        if invar in eqn.invars:
+            yield eqn, eqn.invars.index(invar)
+
+
+def eqns_using_var(jaxpr: Any, invar: Any) -> Iterator[Any]:
+    """The equations that read a variable, in the programs inside of equations where these have one."""
+    for eqn, index in eqns_using_var_with_invar_index(jaxpr, invar):
+        inside = list(jaxprs_in_params(eqn.params))
+        if any(index >= len(inner.invars) for inner in inside):
+            raise RuntimeError(f"operand {index} of {eqn.primitive} is none of the programs inside of it")
+        if not inside:
+            yield eqn
+        for inner in inside:
+            yield from eqns_using_var(inner, inner.invars[index])

@@ -415,6 +415,16 @@ def check_eq(xs: Any, ys: Any, err_msg: str = "") -> None:
     tree_util.tree_map(lambda x, y: np.testing.assert_array_equal(np.asarray(x), np.asarray(y), err_msg), xs, ys)
 
 
+def _check_dtypes_match(xs: Any, ys: Any) -> None:
+    """Raises unless the dtypes of two trees of arrays and numbers are the same."""
+
+    def check(x: Any, y: Any) -> None:
+        one, other = (_dtypes.canonicalize_dtype(_dtypes.result_type(v)) for v in (x, y))
+        assert one == other, f"{one} != {other}"
+
+    tree_util.tree_map(check, xs, ys)
+
+
 def iter_eqns(jaxpr: Any) -> Iterator[Any]:
     """The equations of a program, and of the programs in it."""
     from ferrax.extend.core import subjaxprs
@@ -736,4 +746,6 @@ def _wide(x: np.ndarray) -> np.ndarray:
     """Numbers that NumPy can compare: narrow floats and integers of few bits as wider ones."""
     if x.dtype.kind != "V":
         return x
+    if x.dtype == _dtypes.float0:
+        return np.zeros(x.shape, bool)
     return x.astype(np.float32 if _dtypes.issubdtype(x.dtype, np.floating) else np.int32)

@@ -14,7 +14,11 @@ from ferrax import (
 )
 from ferrax._ferrax import devices_were_counted as _devices_were_counted
 from ferrax._src._unprovided import unprovided_names
-from ferrax.extend.backend import backends as backends, get_backend as get_backend
+from ferrax.extend.backend import (
+    backend_xla_version as backend_xla_version,
+    backends as backends,
+    get_backend as get_backend,
+)
 
 
 def backends_are_initialized() -> bool:

@@ -294,12 +294,12 @@ def _custom_jvp(equation: JaxprEqn, values: list[Any], error: Error, wanted: _Wa
     n = len(values) - rule.arity
     body = carried.body(p["call_jaxpr"], wanted, values[:n])
 
-    def jvp(*both: Any) -> list[Any]:
+    def jvp(both: Sequence[Any], zero: list[bool]) -> list[Any]:
         half = len(both) // 2
         found = carried.error(body(*both[:half])[: carried.count])
         args = [*both[carried.count : half], *both[half + carried.count :]]
         # a value cannot depend on derivatives, and so neither can an error: the rule's own checks are left out
-        _, outs = _rule_run(lambda *args: list(rule(*args)), args, frozenset())
+        _, outs = _rule_run(lambda *args: list(rule(args, zero[carried.count :])), args, frozenset())
         leaves, middle = carried.flat(found), len(outs) // 2
         return [*leaves, *outs[:middle], *map(_no_slope, leaves), *outs[middle:]]
 
@@ -327,9 +327,9 @@ def _custom_vjp(equation: JaxprEqn, values: list[Any], error: Error, wanted: _Wa
         more, outs = _rule_run(both, flat[carried.count :], wanted)
         return [*carried.with_known(found, more), *outs[: counts[-1]]], outs[counts[-1] :]
 
-    def backward(residuals: list[Any], cotangents: list[Any]) -> list[Any]:
+    def backward(residuals: list[Any], cotangents: list[Any], zero: list[bool]) -> list[Any]:
         with checks_become_values(False):
-            return [None] * carried.count + list(bwd(residuals, cotangents[carried.count :]))
+            return [None] * carried.count + list(bwd(residuals, cotangents[carried.count :], zero[carried.count :]))
 
     complaints = _shifted(fwd.complaints, carried.count)
     name_function(forward, "fwd", arity=carried.count + fwd.arity, complaints=complaints)

@@ -35,6 +35,9 @@ def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Callabl
     return Lowering(fun, multiple_results)
 
 
+_PLATFORMS = ("cpu", "cuda", "gpu", "interpreter", "oneapi", "rocm", "tpu")
+
+
 def register_lowering(
     prim: Primitive,
     rule: Callable[..., Any],
@@ -51,6 +54,9 @@ def register_lowering(
       inline: accepted for compatibility.
       cacheable: accepted for compatibility.
 
+    Raises:
+      NotImplementedError: there is no such platform.
+
     >>> import ferrax as jax
     >>> twice_p = jax.extend.core.Primitive("twice")
     >>> _ = twice_p.def_abstract_eval(lambda x: x)
@@ -59,6 +65,11 @@ def register_lowering(
     >>> print(jax.jit(twice_p.bind)(3.0))
     6.0
     """
+    if platform is not None and platform not in _PLATFORMS:
+        raise NotImplementedError(
+            f"Registering an MLIR lowering rule for primitive {prim} for an unknown platform {platform}. Known "
+            f"platforms are: {', '.join(_PLATFORMS)}."
+        )
     primitive_lowerings.setdefault(prim, {})[platform] = rule
 
 

@@ -15,7 +15,7 @@ from ferrax._ferrax import DynamicJaxprTracer as DynamicJaxprTracer, Jaxpr, Jaxp
 from ferrax._lazy import lend as _lend
 from ferrax._primitives import built_in
 from ferrax._refs import AbstractRef
-from ferrax.interpreters._dce_rules import closed as _closed, dce_cond, dce_scan
+from ferrax.interpreters._dce_rules import closed as _closed, dce_cond, dce_custom_jvp, dce_custom_vjp, dce_scan
 
 __all__ = [
     "DynamicJaxprTracer",
@@ -321,6 +321,8 @@ def dce_jaxpr_closed_call_rule(used_outputs: list[bool], eqn: JaxprEqn) -> tuple
 dce_rules: dict[Any, Callable[[list[bool], JaxprEqn], tuple[list[bool], JaxprEqn | None]]] = {
     built_in("closed_call"): dce_jaxpr_closed_call_rule,
     built_in("cond"): dce_cond,
+    built_in("custom_jvp_call"): dce_custom_jvp,
+    built_in("custom_vjp_call"): dce_custom_vjp,
     built_in("jit"): functools.partial(dce_closed_call, "jaxpr"),
     built_in("remat2"): functools.partial(dce_closed_call, "jaxpr"),
     built_in("scan"): dce_scan,

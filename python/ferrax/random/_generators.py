@@ -56,6 +56,14 @@ class PRNGImpl:
     tag: str = "?"
     leading: bool = False
 
+    def __repr__(self) -> str:
+        return f"PRNGSpec({self.name!r})"
+
+    @property
+    def _impl(self) -> PRNGImpl:
+        """Itself: JAX's descriptions of generators have theirs."""
+        return self
+
     def over(self, function: Callable[..., Array], data: Array, *args: Any) -> Array:
         """Applies one of the functions to the data of an array of keys."""
         if self.leading:

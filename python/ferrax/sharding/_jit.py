@@ -355,6 +355,12 @@ def _over(shardings: Any, tree: Any, f: Callable[[Any, Any], Any], what: str) ->
     return structure.unflatten([f(s, x) for s, x in zip(places, leaves, strict=True)])
 
 
+def told(info: Any, out_shardings: Any) -> Any:
+    """Types of a jitted function's results, with the shardings that are asked for."""
+    with_sharding = lambda s, x: x if (own := _plain(s, x.shape)) is None else x.update(sharding=own)
+    return _over(resolved(out_shardings, "out_shardings", "jit"), info, with_sharding, "pjit out_shardings")
+
+
 def placed_arguments(
     fun: Any, in_shardings: Any, args: tuple[Any, ...], statics: frozenset[int], caller: str
 ) -> tuple[Any, ...]:

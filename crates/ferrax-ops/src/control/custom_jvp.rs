@@ -4,7 +4,7 @@
 //! into a program first. The rule is a host function `primals…, tangents… → outs…, out tangents…`.
 
 use super::jit::inline_program;
-use super::{Callable, CallableRef, check_args, eval_reference, instantiate_all};
+use super::{Callable, CallableRef, check_args, eval_reference, instantiate_all, mask};
 use ferrax_base::{Aval, Result, error};
 use ferrax_ir::op::{BatchAxis, BatchDims, Operands};
 use ferrax_ir::{
@@ -127,7 +127,8 @@ fn custom_jvp(_: &OpRef, p: &CustomJvp, primals: &[Value], tangents: &[Option<Va
     let avals: Vec<Aval> = primals.iter().map(Value::aval).collect();
     let mut args = primals.to_vec();
     args.extend(instantiate_all(tangents, &avals)?);
-    let mut outs = p.jvp.0.call(&args)?;
+    let zero = mask(tangents).iter().map(|t| p.symbolic_zeros && !t).collect::<Vec<_>>();
+    let mut outs = p.jvp.0.call_with_zeros(&args, &zero)?;
     let out_tangents = outs.split_off(outs.len() / 2);
     let out_tangents = out_tangents.into_iter().zip(&outs).map(|(t, o)| o.dtype().is_inexact().then_some(t)).collect();
     Ok((outs.into(), out_tangents))
@@ -152,11 +153,16 @@ impl Batched {
 
 impl Callable for Batched {
     fn call(&self, args: &[Value]) -> Result<Vec<Value>> {
+        self.call_with_zeros(args, &[])
+    }
+
+    fn call_with_zeros(&self, args: &[Value], zero: &[bool]) -> Result<Vec<Value>> {
         // Tangents follow their primals' axes, so a rule gets the mask twice.
         let dims: Vec<Option<usize>> =
             (0..args.len()).map(|i| self.batched[i % self.batched.len().max(1)].then_some(0)).collect();
         let debug = DebugInfo::named(&self.name);
-        let outs = vmap_again(self.family, debug, self.axis.clone(), args, &dims, |a| self.fun.0.call(a))?;
+        let outs =
+            vmap_again(self.family, debug, self.axis.clone(), args, &dims, |a| self.fun.0.call_with_zeros(a, zero))?;
         outs.iter().map(|(v, d)| place_axis(v, *d, Some(0), self.axis.size)).collect()
     }
 

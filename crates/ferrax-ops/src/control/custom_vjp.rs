@@ -19,8 +19,8 @@ use std::sync::Arc;
 pub trait VjpRule: Send + Sync {
     /// operands, which of them are differentiated → results, residuals.
     fn fwd(&self, args: &[Value], perturbed: &[bool]) -> Result<(Vec<Value>, Vec<Value>)>;
-    /// residuals, cotangents of the results → cotangents of the operands; `None` is zero.
-    fn bwd(&self, residuals: &[Value], cts: &[Value]) -> Result<Vec<Option<Value>>>;
+    /// residuals, cotangents of the results, which of them are zero → cotangents of the operands; `None` is zero.
+    fn bwd(&self, residuals: &[Value], cts: &[Value], zero: &[bool]) -> Result<Vec<Option<Value>>>;
     /// The function's name.
     fn name(&self) -> String;
     /// The names of the forward and the backward function.
@@ -217,8 +217,9 @@ pub static CUSTOM_VJP_LINEAR: Def<CustomVjpLinear> = Def {
     jvp: Slot::None("the function defines only a vjp rule"),
     transpose: Slot::Rule(|_, p, cts, args| {
         let residuals = args[..p.num_res].iter().map(|a| a.known().cloned()).collect::<Result<Vec<_>>>()?;
+        let zero: Vec<bool> = cts.iter().map(Option::is_none).collect();
         let cts = super::instantiate_all(cts, &p.out_avals.0)?;
-        let pulled = p.rule.0.bwd(&residuals, &cts)?;
+        let pulled = p.rule.0.bwd(&residuals, &cts, &zero)?;
         Ok(std::iter::repeat_n(None, p.num_res).chain(pulled).collect())
     }),
     batch: Slot::Rule(|_, p, axis, args, dims| {
@@ -274,14 +275,14 @@ impl VjpRule for BatchedRule {
         Ok((outs, residuals))
     }
 
-    fn bwd(&self, residuals: &[Value], cts: &[Value]) -> Result<Vec<Option<Value>>> {
+    fn bwd(&self, residuals: &[Value], cts: &[Value], zero: &[bool]) -> Result<Vec<Option<Value>>> {
         let args: Vec<Value> = residuals.iter().chain(cts).cloned().collect();
         let n = residuals.len();
         let on = |i: usize| self.residuals.as_ref().is_none_or(|r| i >= n || r[i]);
         let dims: Vec<Option<usize>> = (0..args.len()).map(|i| on(i).then_some(0)).collect();
         let mut there = Vec::new();
         let outs = vmap_again(self.family, self.debug(), self.axis.clone(), &args, &dims, |a| {
-            let pulled = self.rule.0.bwd(&a[..n], &a[n..])?;
+            let pulled = self.rule.0.bwd(&a[..n], &a[n..], zero)?;
             there = super::mask(&pulled);
             Ok(pulled.into_iter().flatten().collect())
         })?;

@@ -11,6 +11,7 @@ pub mod custom_vjp;
 pub mod custom_vmap;
 pub mod forwarded;
 pub mod jit;
+mod kept;
 pub mod linear_solve;
 pub mod remat;
 mod rows;
@@ -111,6 +112,10 @@ impl Loop {
 pub trait Callable: Send + Sync {
     /// Applies it.
     fn call(&self, args: &[Value]) -> Result<Vec<Value>>;
+    /// Applies a rule to operands and their tangents, some of which are `zero`.
+    fn call_with_zeros(&self, args: &[Value], _zero: &[bool]) -> Result<Vec<Value>> {
+        self.call(args)
+    }
     /// Its name, for printing.
     fn name(&self) -> String;
 }

@@ -3,16 +3,15 @@
 //! Linearization saves the inputs and what the policy approves; the recorded linear operation recomputes the
 //! rest when it is transposed.
 
-use super::jit::{JIT, inline_program};
+use super::jit::inline_program;
+use super::kept::{Kept, keep, without_calls};
 use super::{batch_first, check_args, dims_of, eval_reference, mask, present, split_linear, spread};
 use ferrax_base::{Aval, Result};
 use ferrax_ir::op::Role;
 use ferrax_ir::{
     Atom, Def, Eqn, Jaxpr, JaxprRef, OpRef, Param, ParamValue, Slot, Special, Tangents, Value, Values, bind,
 };
-use ferrax_transform::eval::eval_jaxpr_with;
 use ferrax_transform::programs::{LinearProgram, batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr};
-use ferrax_transform::staging::stage_closed;
 use std::sync::Arc;
 
 /// Says which intermediate values may be saved.
@@ -120,80 +119,31 @@ pub fn remat(params: Remat, args: &[Value]) -> Result<Vec<Value>> {
 
 fn remat_linearize(_: &OpRef, p: &Remat, primals: &[Value], tangents: &[Option<Value>]) -> Result<(Values, Tangents)> {
     let none = vec![false; p.jaxpr.outvars.len()];
-    // a policy is asked of the operations inside of calls, too
-    let calls = p.policy.is_some() && p.jaxpr.eqns.iter().any(|e| e.op.is(&JIT));
-    let expanded = |args: &[Value]| without_calls(&p.jaxpr, args);
-    let jaxpr = if calls {
-        stage_closed("checkpoint", p.jaxpr.debug.clone(), &p.jaxpr.in_avals(), expanded)?
-    } else {
-        p.jaxpr.clone()
-    };
+    let jaxpr = if p.policy.is_some() { without_calls(&p.jaxpr)? } else { p.jaxpr.clone() };
     let program = linearize_jaxpr(&jaxpr, &mask(tangents), &none)?;
-    let saved = saved_vars(p, &program.known, none.len())?;
-    let mut forward = (*program.known).clone();
+    let kept = keep(p.policy.as_ref(), &program.known, &program.known.outvars[none.len()..])?;
+    let mut forward = kept.forward.clone();
     forward.outvars.truncate(none.len());
-    forward.outvars.extend(saved.iter().map(|&v| Atom::Var(v)));
+    forward.outvars.extend(kept.saved.iter().map(|&v| Atom::Var(v)));
     let forward = Remat { jaxpr: forward.into(), ..p.clone() };
     let mut outs = remat(forward, primals)?;
-    let kept = outs.split_off(none.len());
+    let saved = outs.split_off(none.len());
     if program.linear.outvars.is_empty() {
         return Ok((outs.into(), spread([], &program.nonzero_out)));
     }
-    let jaxpr = recomputing(&program, &saved, none.len());
-    let args: Vec<Value> = primals.iter().cloned().chain(kept).chain(present(tangents)).collect();
+    let jaxpr = recomputing(&program, kept, none.len());
+    let args: Vec<Value> = primals.iter().cloned().chain(saved).chain(present(tangents)).collect();
     let params = Remat { jaxpr: jaxpr.into(), differentiated: true, ..p.clone() };
     let out_tangents = remat(params, &args)?;
     Ok((outs.into(), spread(out_tangents, &program.nonzero_out)))
 }
 
-/// Applies a program, and the programs that it calls, operation by operation.
-fn without_calls(jaxpr: &Jaxpr, args: &[Value]) -> Result<Vec<Value>> {
-    eval_jaxpr_with(jaxpr, args, |op, args| match op.of(&JIT) {
-        Some(called) => Ok(without_calls(&called.jaxpr, args)?.into()),
-        None => bind(op, args),
-    })
-}
-
-/// The variables of the known part that the policy saves and the residuals need.
-fn saved_vars(p: &Remat, known: &Jaxpr, outs: usize) -> Result<Vec<ferrax_ir::Var>> {
-    let Some(policy) = &p.policy else { return Ok(Vec::new()) };
-    let mut saveable = vec![false; known.avals.len()];
-    for eqn in &known.eqns {
-        let inputs: Vec<Aval> = eqn.inputs.iter().map(|a| known.atom_aval(a)).collect();
-        if policy.0.saveable(&eqn.op, &inputs)? {
-            eqn.outputs.iter().for_each(|v| saveable[v.0 as usize] = true);
-        }
-    }
-    // Walk back from the residuals and stop at what is saved.
-    let mut needed = vec![false; known.avals.len()];
-    let need = |needed: &mut Vec<bool>, a: &Atom| {
-        if let Atom::Var(v) = a {
-            needed[v.0 as usize] = true;
-        }
-    };
-    known.outvars[outs..].iter().for_each(|a| need(&mut needed, a));
-    let mut saved = Vec::new();
-    for eqn in known.eqns.iter().rev() {
-        let wanted: Vec<_> = eqn.outputs.iter().filter(|v| needed[v.0 as usize]).copied().collect();
-        if wanted.is_empty() {
-            continue;
-        }
-        if wanted.iter().all(|v| saveable[v.0 as usize]) {
-            saved.extend(wanted);
-        } else {
-            eqn.inputs.iter().for_each(|a| need(&mut needed, a));
-        }
-    }
-    saved.reverse();
-    Ok(saved)
-}
-
 /// inputs…, saved…, tangents… → out tangents…: recomputes the residuals, then applies the linear part.
-fn recomputing(program: &LinearProgram, saved: &[ferrax_ir::Var], outs: usize) -> Jaxpr {
+fn recomputing(program: &LinearProgram, kept: Kept, outs: usize) -> Jaxpr {
     let known = &program.known;
-    let mut out = (**known).clone();
-    out.eqns = needed_eqns(known, saved, outs);
-    out.invars.extend_from_slice(saved);
+    let mut out = kept.forward;
+    out.eqns = kept.again;
+    out.invars.extend(kept.saved);
     let base = out.avals.len() as u32;
     let linear = &program.linear;
     out.avals.extend(linear.avals.iter().cloned());
@@ -220,26 +170,4 @@ fn recomputing(program: &LinearProgram, saved: &[ferrax_ir::Var], outs: usize) -
     out.effects = out.effects.union(linear.effects);
     out.outvars = linear.outvars.iter().map(map).collect();
     out
-}
-
-/// The operations that the residuals need once `saved` variables are given.
-fn needed_eqns(known: &Jaxpr, saved: &[ferrax_ir::Var], outs: usize) -> Vec<Eqn> {
-    let mut needed = vec![false; known.avals.len()];
-    let mark = |needed: &mut Vec<bool>, a: &Atom| {
-        if let Atom::Var(v) = a
-            && !saved.contains(v)
-        {
-            needed[v.0 as usize] = true;
-        }
-    };
-    known.outvars[outs..].iter().for_each(|a| mark(&mut needed, a));
-    let mut kept = Vec::new();
-    for eqn in known.eqns.iter().rev() {
-        if eqn.outputs.iter().any(|v| needed[v.0 as usize]) {
-            eqn.inputs.iter().for_each(|a| mark(&mut needed, a));
-            kept.push(eqn.clone());
-        }
-    }
-    kept.reverse();
-    kept
 }

@@ -82,7 +82,7 @@ pub fn scan(params: Scan, args: &[Value]) -> Result<Vec<Value>> {
     Ok(bind(&OpRef::new(&SCAN, params), args)?.into_vec())
 }
 
-fn stacked(aval: &Aval, length: usize) -> Aval {
+pub(super) fn stacked(aval: &Aval, length: usize) -> Aval {
     ferrax_ir::spread::with_axis(aval.clone(), 0, length, 0)
 }
 

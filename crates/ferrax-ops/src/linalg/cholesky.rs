@@ -95,7 +95,8 @@ pub static CHOLESKY_UPDATE: Def<()> = Def {
         if rows != cols || w[w.len() - 1] != cols {
             bail!(
                 Value,
-                "cholesky_update takes a square matrix and a vector of its size, got shapes {} and {}",
+                "Rank-1 update to Cholesky decomposition takes a square matrix and a vector of the same size as input. \
+                 Got shapes {} and {} instead",
                 Tuple(&args[0].shape),
                 Tuple(w)
             );

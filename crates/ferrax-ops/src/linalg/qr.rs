@@ -169,7 +169,11 @@ fn check_reflections(name: &str, args: &[&Aval]) -> Result<()> {
     let k = args[1].shape[args[1].rank() - 1];
     let most = symbolic::dims(Operation::Min, m, n)?;
     if !symbolic::all_at_least(&[most], &[k]) {
-        bail!(Value, "{name} of matrices of shape ({m}, {n}) takes at most {most} factors, got {k}");
+        bail!(
+            Value,
+            "The second argument to {name} must not have more rows than the minimum of the first argument's rows and \
+             columns: {most} for matrices of shape ({m}, {n}), got {k}."
+        );
     }
     Ok(())
 }

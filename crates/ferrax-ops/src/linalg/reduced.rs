@@ -100,13 +100,16 @@ pub static TRIDIAGONAL_SOLVE: Def<()> = Def {
     shape: |(), args| {
         check("tridiagonal_solve", args, &[1, 1, 1, 2])?;
         let b = args[3];
-        let n = matrix(b).0;
-        if args[..3].iter().any(|d| d.shape[d.rank() - 1] != n) {
-            let shapes: Vec<String> = args.iter().map(|x| Tuple(&x.shape).to_string()).collect();
+        let shapes = || args.iter().map(|x| Tuple(&x.shape).to_string()).collect::<Vec<_>>().join(", ");
+        if args[..3].iter().any(|d| d.shape != args[0].shape) {
+            bail!(Type, "tridiagonal_solve requires that all diagonal arguments have the same shape, got {}", shapes());
+        }
+        if args[0].shape[args[0].rank() - 1] != matrix(b).0 {
             bail!(
-                Value,
-                "tridiagonal_solve takes diagonals of the size of its equations, got shapes {}",
-                shapes.join(", ")
+                Type,
+                "tridiagonal_solve requires that the leading ndim-1 dimensions of b equal the dimensions of the \
+                 diagonal arguments, got {}",
+                shapes()
             );
         }
         Ok(smallvec![Aval::new(b.dtype, &b.shape)])

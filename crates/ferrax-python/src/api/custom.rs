@@ -124,7 +124,7 @@ fn operands(args: &[Bound<'_, PyAny>]) -> PyResult<Vec<Value>> {
     args.iter().map(to_value).collect()
 }
 
-/// A Python forward-mode rule: `(*primals, *tangents) -> [*outs, *out tangents]`.
+/// A Python forward-mode rule: `((*primals, *tangents), which tangents are zero) -> [*outs, *out tangents]`.
 struct PyJvp {
     fun: Py<PyAny>,
     name: String,
@@ -154,9 +154,13 @@ impl PyJvp {
 
 impl Callable for PyJvp {
     fn call(&self, args: &[Value]) -> Result<Vec<Value>> {
+        self.call_with_zeros(args, &[])
+    }
+
+    fn call_with_zeros(&self, args: &[Value], zero: &[bool]) -> Result<Vec<Value>> {
         Python::attach(|py| {
-            let run = || self.checked(py, flat_values(&self.fun.bind(py).call1(tuple(py, args)?)?)?);
-            rust(run())
+            let outs = || flat_values(&self.fun.bind(py).call1((tuple(py, args)?, zero.to_vec()))?);
+            rust(outs().and_then(|outs| self.checked(py, outs)))
         })
     }
 
@@ -165,7 +169,7 @@ impl Callable for PyJvp {
     }
 }
 
-/// Calls `fun(*flat)` with the rule `jvp(*primals, *tangents) -> [*outs, *out tangents]`.
+/// Calls `fun(*flat)` with the rule `jvp((*primals, *tangents), zero) -> [*outs, *out tangents]`.
 #[pyfunction]
 fn bind_custom_jvp(
     py: Python<'_>,
@@ -185,7 +189,7 @@ fn bind_custom_jvp(
     objects(py, outs)
 }
 
-/// A Python reverse-mode rule: `fwd(perturbed, *flat) -> (outs, residuals)`, `bwd(residuals, cotangents) -> cotangents`.
+/// A Python reverse-mode rule: `fwd(perturbed, *flat) -> (outs, residuals)`, `bwd(residuals, cotangents, zero) -> cotangents`.
 struct PyRule {
     fwd: Py<PyAny>,
     bwd: Py<PyAny>,
@@ -234,10 +238,10 @@ impl VjpRule for PyRule {
         })
     }
 
-    fn bwd(&self, residuals: &[Value], cts: &[Value]) -> Result<Vec<Option<Value>>> {
+    fn bwd(&self, residuals: &[Value], cts: &[Value], zero: &[bool]) -> Result<Vec<Option<Value>>> {
         Python::attach(|py| {
             rust((|| {
-                let out = self.bwd.bind(py).call1((list(py, residuals)?, list(py, cts)?))?;
+                let out = self.bwd.bind(py).call1((list(py, residuals)?, list(py, cts)?, zero.to_vec()))?;
                 out.try_iter()?.enumerate().map(|(i, ct)| self.cotangent(i, &ct?)).collect()
             })())
         })

@@ -23,6 +23,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 /// What the functions of a name and place held when one of them was last traced.
 static TRACED: Mutex<Option<FxHashMap<String, Held>>> = Mutex::new(None);
@@ -77,16 +78,46 @@ fn note(known: &mut FxHashMap<String, Held>, name: String, held: Held) -> [Optio
     [other.and_then(|other| known.remove(&other)), known.insert(name, held)]
 }
 
-/// Says on the log that a function is compiled.
-pub fn on_compile(py: Python<'_>, function: &Function, key: &Key) -> PyResult<()> {
-    let types: Vec<String> = key.signature.avals.iter().map(Aval::long_text).collect();
-    log_warning(py, &format!("Compiling {} with argument types [{}]", function.debug.describe(), types.join(", ")))
+/// What is said of a function's way from Python to a program: as warnings under `jax_log_compiles`, else where its logger
+/// shows what is for debugging.
+pub struct Log(&'static str, Instant);
+
+impl Log {
+    /// The log, when anybody reads it.
+    pub fn start(py: Python<'_>) -> PyResult<Option<Log>> {
+        if Flag::LogCompiles.get() {
+            return Ok(Some(Log("warning", Instant::now())));
+        }
+        let debugging = logger(py)?.call_method1(intern!(py, "isEnabledFor"), (10,))?.is_truthy()?;
+        Ok(debugging.then(|| Log("debug", Instant::now())))
+    }
+
+    /// Says that a function was traced, and what is compiled.
+    pub fn traced(&self, py: Python<'_>, function: &Function, key: &Key) -> PyResult<()> {
+        let (name, place) = (&function.debug.name, function.debug.describe());
+        let types: Vec<String> = key.signature.avals.iter().map(Aval::long_text).collect();
+        self.say(py, &format!("Finished tracing {name} for jit in {:.9} sec", self.1.elapsed().as_secs_f64()))?;
+        let place = place.strip_prefix(&**name).unwrap_or_default();
+        self.say(py, &format!("Compiling jit({name}){place} with argument types [{}]", types.join(", ")))
+    }
+
+    /// Says that it was compiled, in the words that readers of logs look for.
+    pub fn compiled(&self, py: Python<'_>, function: &Function, since: Instant) -> PyResult<()> {
+        let (name, took) = (&function.debug.name, since.elapsed().as_secs_f64());
+        self.say(py, &format!("Finished XLA compilation of jit({name}) in {took:.9} sec"))
+    }
+
+    fn say(&self, py: Python<'_>, text: &str) -> PyResult<()> {
+        logger(py)?.call_method1(self.0, ("%s", text)).map(drop)
+    }
+}
+
+fn logger(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    py.import(intern!(py, "logging"))?.call_method1(intern!(py, "getLogger"), ("ferrax.jit",))
 }
 
 fn log_warning(py: Python<'_>, text: &str) -> PyResult<()> {
-    let logger = py.import(intern!(py, "logging"))?.call_method1(intern!(py, "getLogger"), ("ferrax.jit",))?;
-    logger.call_method1(intern!(py, "warning"), ("%s", text))?;
-    Ok(())
+    logger(py)?.call_method1(intern!(py, "warning"), ("%s", text)).map(drop)
 }
 
 fn why(

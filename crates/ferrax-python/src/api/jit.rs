@@ -29,6 +29,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 /// A jitted function.
 pub struct Jit {
@@ -269,6 +270,7 @@ impl Jit {
         let watch =
             Watch::start(py, &self.function, statics, |s| key.static_name(py, &s.label), &self.programs, config)?;
         let clock = references::clock();
+        let log = explain::Log::start(py)?;
         let (staged, out_tree) = self.trace(py, tree, &typed, statics, positions)?;
         let guards = watch.end(fun);
         if references::used_since(clock) {
@@ -282,8 +284,8 @@ impl Jit {
             let outs = self.bind(jaxpr, &args)?;
             return build(py, &out_tree, outs);
         }
-        if Flag::LogCompiles.get() {
-            explain::on_compile(py, &self.function, &key)?;
+        if let Some(log) = &log {
+            log.traced(py, &self.function, &key)?;
         }
         let donate = self.donated(py, tree, positions)?;
         if self.options.must_donate && !donate.contains(&true) {
@@ -293,6 +295,11 @@ impl Jit {
         let program = &kept.value;
         if program.donate.contains(&true) && !self.options.must_donate && ferrax_ir::trace::is_eager() {
             warn_unusable(py, program)?;
+        }
+        if let Some(log) = log.filter(|_| runs_now(program, &values)) {
+            let start = Instant::now();
+            program.executable().and_then(|e| e.unusable_donations(&program.donate)).py()?;
+            log.compiled(py, &self.function, start)?;
         }
         self.finish(py, program, &values)
     }
@@ -370,9 +377,7 @@ impl Jit {
 
     #[inline]
     fn finish(&self, py: Python<'_>, program: &Program, values: &[Value]) -> PyResult<Py<PyAny>> {
-        let across = program.jaxpr.effects.contains(Effects::NAMED_AXIS);
-        let traced = values.iter().any(|v| matches!(v, Value::Tracer(_))) || !ferrax_ir::trace::is_eager();
-        if traced || across {
+        if !runs_now(program, values) {
             let outs = self.bind(program.jaxpr.clone(), values)?;
             return build(py, &program.out_tree, outs);
         }
@@ -388,6 +393,12 @@ impl Jit {
         }
         build(py, &program.out_tree, outs)
     }
+}
+
+/// Whether a program runs at its call: it is no part of another one.
+fn runs_now(program: &Program, values: &[Value]) -> bool {
+    let across = program.jaxpr.effects.contains(Effects::NAMED_AXIS);
+    !across && ferrax_ir::trace::is_eager() && !values.iter().any(|v| matches!(v, Value::Tracer(_)))
 }
 
 /// Runs the program that ran last on a call that has its signature and that consists of arrays; `None` for any other

@@ -454,7 +454,7 @@ def _custom_jvp(equation: JaxprEqn, *values: Any) -> list[Any]:
     def _(primals: Any, tangents: Any) -> tuple[list[Any], list[Any]]:
         xs, directions = tree_unflatten(tree, primals), tree_unflatten(tree, tangents)
         ts = [_with_data(x, t.data) if is_sparse(x) else t for x, t in zip(xs, directions)]
-        program = traced(jvp, [aval_of(x) for x in (*xs, *ts)], "sparsify")
+        program = traced(lambda *args: jvp(args, []), [aval_of(x) for x in (*xs, *ts)], "sparsify")
         both = evaluate_sparse(program, [*program.captured, *xs, *ts])
         n = len(both) // 2
         for out, tangent in zip(both[:n], both[n:]):

@@ -1,0 +1,96 @@
+"""Small answers of the public API that programs and tests look at: errors by type and word, classes, types."""
+
+import collections.abc
+
+import numpy as np
+import pytest
+
+import ferrax as jax
+import ferrax.numpy as jnp
+
+ones = jnp.ones
+
+
+def test_arrays_are_not_hashable():
+    assert not isinstance(ones(3), collections.abc.Hashable)
+    with pytest.raises(TypeError, match="unhashable type"):
+        hash(ones(3))
+
+    @jax.jit
+    def traced(x):
+        assert not isinstance(x, collections.abc.Hashable)
+        with pytest.raises(TypeError, match="unhashable type"):
+            hash(x)
+        return x
+
+    traced(1.0)
+
+
+@pytest.mark.parametrize(
+    ("donated", "words"),
+    [
+        ((0,), r"use a buffer.*f\(donate\(a\), a\)"),
+        ((1,), r"donate a buffer.*f\(a, donate"),
+        ((0, 1), "donate the same buffer twice"),
+    ],
+)
+def test_an_array_is_donated_once(donated, words):
+    x = jnp.arange(5.0)
+    f = jax.jit(lambda x, y: (x + y, x * y), donate_argnums=donated)
+    with pytest.raises(jax.errors.JaxRuntimeError, match=f"INVALID_ARGUMENT: Attempt to {words}"):
+        f(x, x)
+    np.testing.assert_array_equal(x, np.arange(5.0))
+    np.testing.assert_array_equal(f(x, x + 0)[0], 2 * np.arange(5.0))
+    total = jax.jit(lambda x, y: x.sum() + y.sum(), donate_argnums=donated)
+    with pytest.warns(UserWarning, match="not usable"):
+        assert total(ones(5), ones(5)) == 10  # no result takes the memory
+
+
+def test_types_say_where_results_are_asked_for():
+    here = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    f = jax.jit(lambda x: {"a": x * 2, "b": x}, out_shardings={"a": here, "b": None})
+    info = f.eval_shape(np.arange(8))
+    assert info["a"].sharding == here
+    assert info["b"].sharding is None
+    assert info["a"].shape == (8,)
+    assert jax.jit(lambda x: x).eval_shape(np.arange(8)).sharding is None
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (
+            lambda: jax.lax.linalg.tridiagonal_solve(ones(3), ones(4), ones(3), ones((3, 1))),
+            TypeError,
+            "the same shape",
+        ),
+        (
+            lambda: jax.lax.linalg.tridiagonal_solve(ones(3), ones(3), ones(3), ones((4, 1))),
+            TypeError,
+            "leading ndim-1",
+        ),
+        (lambda: jax.lax.linalg.householder_product(ones((3, 2)), ones(3)), ValueError, "must not have more rows than"),
+        (
+            lambda: jax.lax.linalg.cholesky_update(ones((3, 3)), ones(4)),
+            ValueError,
+            "a square matrix and a vector of the",
+        ),
+    ],
+)
+def test_shapes_of_linear_algebra(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_keys_take_keys():
+    """Numbers are no keys, and keys no numbers; keys are set, not calculated with."""
+    keys = jax.random.split(jax.random.key(0), 3)
+    assert jax.random.key_data(keys.at[0].set(keys[1]))[0].tolist() == jax.random.key_data(keys)[1].tolist()
+    for value in (1, 1.5, jnp.uint32(1), np.zeros(2, np.uint32)):
+        with pytest.raises(TypeError, match="only be set, to keys"):
+            keys.at[0].set(value)
+    for update in (keys.at[0].add, keys.at[0].min):
+        with pytest.raises(TypeError, match="only be set, to keys"):
+            update(keys[1])
+    with pytest.raises(ValueError, match="dtype int32 cannot take values of dtype key<fry>"):
+        jnp.arange(3).at[0].set(keys[0])
