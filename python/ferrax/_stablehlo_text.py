@@ -31,7 +31,7 @@ _ELEMENTS: dict[str, Any] = {
     **{f"i{n}": np.dtype(f"int{n}") for n in (8, 16, 32, 64)},
     **{f"ui{n}": np.dtype(f"uint{n}") for n in (8, 16, 32, 64)},
 }
-_MOST_ELEMENTS = 16  # of a constant that is written as numbers
+_MOST_ELEMENTS = 100  # of a constant that is written as numbers
 _MOST_ZEROS = 3  # beside the point of a float without an exponent
 
 #: Operations of operands alone, whose types are written once where they are all the same.
@@ -256,7 +256,9 @@ def _dense(value: str, tensor: str) -> str:
     element = _element(tensor)
     shape = [int(n) for n in re.findall(r"(\d+)x", tensor)]
     blob = re.fullmatch(r'dense<"0x([0-9A-F]*)">', value)
-    if blob is not None and element in _ELEMENTS and math.prod(shape) <= _MOST_ELEMENTS:
+    if blob is not None:
+        if element not in _ELEMENTS or math.prod(shape) > _MOST_ELEMENTS:
+            return value
         return f"dense<{_nested(np.frombuffer(bytes.fromhex(blob[1]), _ELEMENTS[element]).reshape(shape))}>"
     if element in ("bf16", *_FLOATS):
         value = re.sub(r"0x([0-9A-F]+)", lambda m: _float(_of_bits(m[1], element)), value)
