@@ -135,8 +135,10 @@ def _check_ranks(arrays: list[Array], cores: CoreDims, signature: str | None) ->
     if config.jax_numpy_rank_promotion == "allow" or len(ranks) < 2:
         return
     shapes = [x.shape for x in arrays]
-    text = (f"operands with shapes {shapes} require rank promotion for jnp.vectorize function with signature "
-            f"{signature}. Set the jax_numpy_rank_promotion config option to 'allow' to disable this message.")  # fmt: skip
+    text = (
+        f"operands with shapes {shapes} require rank promotion for jnp.vectorize function with signature {signature}. "
+        "Set the jax_numpy_rank_promotion config option to 'allow' to disable this message."
+    )
     if config.jax_numpy_rank_promotion == "raise":
         raise ValueError(text)
     warnings.warn(text, stacklevel=3)
