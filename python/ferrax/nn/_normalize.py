@@ -89,7 +89,7 @@ def softmax(x: ArrayLike, axis: Any = -1, where: ArrayLike | None = None) -> Arr
     >>> ferrax.nn.softmax(jnp.array([0.0, 0.0, 1000.0, 1000.0]))
     Array([0. , 0. , 0.5, 0.5], dtype=float32)
     """
-    return (_softmax_with_rule if config.jax_softmax_custom_jvp else _softmax)(x, axis, where)
+    return (_softmax_with_rule if config.read("jax_softmax_custom_jvp") else _softmax)(x, axis, where)
 
 
 def _softmax(x: ArrayLike, axis: Any, where: ArrayLike | None) -> Array:

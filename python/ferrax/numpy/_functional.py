@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import config, lax
+from ferrax import lax
 from ferrax._boundary import shielded
 from ferrax._core import asarray
+from ferrax.config import config
 from ferrax.numpy import _shape
 from ferrax.numpy._args import Array, ArrayLike, common_shape, entries, normalize_axis, require, to_array
 
@@ -132,14 +133,14 @@ def _with_checked_output(function: Callable[..., Any], outputs: CoreDims, sizes:
 def _check_ranks(arrays: list[Array], cores: CoreDims, signature: str | None) -> None:
     """Does what `config.numpy_rank_promotion` says of operands whose batches have several ranks, scalars apart."""
     ranks = {x.ndim - len(core) for x, core in zip(arrays, cores) if x.ndim}
-    if config.jax_numpy_rank_promotion == "allow" or len(ranks) < 2:
+    if config.read("jax_numpy_rank_promotion") == "allow" or len(ranks) < 2:
         return
     shapes = [x.shape for x in arrays]
     text = (
         f"operands with shapes {shapes} require rank promotion for jnp.vectorize function with signature {signature}. "
         "Set the jax_numpy_rank_promotion config option to 'allow' to disable this message."
     )
-    if config.jax_numpy_rank_promotion == "raise":
+    if config.read("jax_numpy_rank_promotion") == "raise":
         raise ValueError(text)
     warnings.warn(text, stacklevel=3)
 

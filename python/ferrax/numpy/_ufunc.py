@@ -373,10 +373,10 @@ def _multiplies(a, axis=0, dtype=None):
     return _cumulative.cumprod(a, axis, dtype)
 
 
-def _updates(method: str, of_bools: str | None = None):
+def _updates(method: str, of_bools: str):
     def at(a, indices, b):
         x = to_array("ufunc.at", a)
-        return getattr(x.at[indices], of_bools if of_bools and x.dtype == bool else method)(b)
+        return getattr(x.at[indices], of_bools if x.dtype == bool else method)(b)
 
     return at
 
