@@ -291,3 +291,14 @@ assert ferrax.jit(lambda x: (x @ x * x).mean())(x) == 50
     done = subprocess.run([sys.executable, "-W", "always", "-c", code], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "the CPU engine" not in done.stderr, "an instruction set of this machine failed its test"
+
+
+def test_jitted_functions_of_no_module_are_kept_by_value():
+    cloudpickle = pytest.importorskip("cloudpickle")
+    double = ferrax.jit(lambda x, n: x * n, static_argnums=1)
+    outer = ferrax.jit(lambda z: double(z, 2) + z)
+    assert pickle.loads(cloudpickle.dumps(outer))(32) == 96
+    again = pickle.loads(cloudpickle.dumps(double))
+    assert again(jnp.arange(2), 3).tolist() == [0, 3] and again.lower(1, 2).args_info[0][0].shape == ()
+    with pytest.raises((AttributeError, pickle.PicklingError)):
+        pickle.dumps(double)

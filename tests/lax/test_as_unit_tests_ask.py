@@ -151,3 +151,28 @@ def test_dtypes_too_wide_are_narrowed_with_a_warning():
         assert dtypes.dtype("int64") == np.dtype("int32")
     with pytest.raises(ValueError, match="dtype must be specified"):
         dtypes.check_and_canonicalize_user_dtype(None)
+
+
+@pytest.mark.parametrize("recall", [0.5, 0.95, 0.99, 1.0])
+@pytest.mark.parametrize("whole", [-1, 6000, 100000])
+@pytest.mark.parametrize("shape", [(3000,), (2, 3000), (2, 300), (2, 100)])
+def test_parts_of_an_approximate_search_have_jaxs_sizes(recall, whole, shape):
+    x = np.arange(np.prod(shape), dtype="float32").reshape(shape)
+    options = dict(recall_target=recall, reduction_input_size_override=whole, aggregate_to_topk=False)
+    for name in ("approx_max_k", "approx_min_k"):
+        for a, b in zip(getattr(lax, name)(x, 10, **options), getattr(jax_lax, name)(x, 10, **options)):
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("k", [0, -1])
+def test_an_approximate_search_finds_something(k):
+    with pytest.raises(ValueError, match=f"k must be positive, got {k}"):
+        lax.approx_max_k(np.ones(3), k)
+
+
+@pytest.mark.parametrize(
+    "options", [{"recall_target": 0.0}, {"recall_target": 2.0}, {"reduction_input_size_override": 2}]
+)
+def test_options_of_an_approximate_search_are_checked(options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        lax.approx_max_k(np.ones(3), 1, **options)

@@ -66,3 +66,8 @@ def test_orthogonal():
         x = np.asarray(init(ferrax.random.key(0), shape))
         x = x if name == "orthogonal" else x[1]
         np.testing.assert_allclose(x @ x.T, np.eye(len(x)), atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(2, 0), (0, 2, 3)])
+def test_orthogonal_of_nothing(shape):
+    assert ferrax.nn.initializers.orthogonal()(ferrax.random.key(0), shape).shape == shape

@@ -5,6 +5,7 @@ import pytest
 
 import ferrax
 import ferrax.numpy as jnp
+from ferrax._src.ad_checkpoint import saved_residuals
 from tests.support import assert_same
 
 jax = pytest.importorskip("jax")
@@ -129,3 +130,32 @@ def test_scaled_matmul():
     scaled = a * np.repeat(scale, 4, axis=-1)
     np.testing.assert_allclose(ours, np.einsum("bmk,bnk->bmn", scaled, scaled), rtol=1e-6)
     check("scaled_dot_general", a, a, (((2,), (2,)), ((0,), (0,))))
+
+
+@pytest.mark.parametrize("own_rule", [False, True])
+@pytest.mark.parametrize("axis", [-1, (0, 1), None])
+def test_softmax_with_and_without_a_rule(own_rule, axis):
+    def values(module):
+        f = lambda x: module.nn.softmax(x, axis, where=W)
+        with module.softmax_custom_jvp(own_rule):
+            return f(X), module.jvp(f, (X,), (B,))[1], module.hessian(lambda x: f(x)[0, 0])(X)
+
+    for a, b in zip(values(ferrax), values(jax)):
+        assert_same(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_softmax_with_a_rule_keeps_its_result_alone():
+    for own_rule, sizes in [(True, [4]), (False, [4, 1, 1])]:
+        with ferrax.softmax_custom_jvp(own_rule):
+            kept = saved_residuals(ferrax.nn.softmax, jnp.ones(4))
+        assert [aval.size for aval, _ in kept] == sizes
+
+
+def test_one_hot_over_a_mapped_axis():
+    classes = np.array([0, 2, 1])
+    found = ferrax.vmap(lambda _: ferrax.nn.one_hot(classes, 3, axis="i"), axis_name="i")(jnp.arange(3))
+    np.testing.assert_array_equal(found, np.eye(3)[classes].T)
+    with pytest.raises(ValueError, match="Expected num_classes to match the size of axis i, but 5 != 3"):
+        ferrax.vmap(lambda _: ferrax.nn.one_hot(classes, 5, axis="i"), axis_name="i")(jnp.arange(3))
+    with pytest.raises(TypeError, match="'float' object cannot be interpreted as an integer"):
+        ferrax.nn.one_hot(classes, 3.0)

@@ -1,5 +1,7 @@
 """What JAX's unit tests of NumPy's functions ask for: members that stay, copies, committed arrays, programs kept."""
 
+import enum
+
 import jax
 import numpy as np
 import pytest
@@ -36,6 +38,25 @@ def test_conversion_to_the_same_dtype_copies_when_told(convert, copy):
     x = jnp.arange(5)
     convert(x, "int32", copy=copy).delete()
     assert x.is_deleted() is not copy
+
+
+class _Own:
+    """An array by `__jax_array__` alone."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def __jax_array__(self):
+        return jnp.asarray(self.x)
+
+    def __array__(self, *_, **__):
+        raise AssertionError
+
+
+def test_arrays_of_ones_own_reach_every_argument():
+    np.testing.assert_array_equal(jnp.roll(_Own(np.arange(4)), _Own(np.array([1]))), [3, 0, 1, 2])
+    np.testing.assert_array_equal(jnp.roll(np.eye(2), _Own(1), axis=0), np.eye(2)[::-1])
+    assert jnp.iscomplexobj(_Own(1j)) and jnp.isrealobj(_Own(np.ones(2)))
 
 
 def test_masked_arrays_lose_their_mask():
@@ -187,3 +208,102 @@ def test_transforms_to_nothing_are_refused():
         jnp.fft.fft(jnp.ones(3), n=0)
     with pytest.raises(ValueError, match="Shape should be positive"):
         jnp.fft.rfft(jnp.ones((3, 0)))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int32", "float16"])
+@pytest.mark.parametrize("name", ["add", "multiply", "maximum", "logaddexp", "logaddexp2", "logical_xor", "bitwise_or"])
+def test_methods_of_ufuncs_keep_results_in_the_dtype_of_the_function(name, dtype):
+    a = np.array([[100, 2, 3], [100, 1, 2]]).astype(dtype)
+    if name == "bitwise_or" and dtype == "float16":
+        return
+    for axis in (0, 1):
+        calls = [
+            lambda f: f.reduce(a, axis=axis),
+            lambda f: f.accumulate(a[:0], axis=0),
+            lambda f: f.accumulate(a, axis=axis),
+            lambda f: f.at(a, (0, np.array([0, 0, 2])), a[1], inplace=False),
+        ]
+        if dtype in ("int8", "uint8") and name in ("maximum", "logaddexp"):
+            calls.append(lambda f: f.at(a, 0, 1.5, inplace=False))
+        if not name.startswith("logaddexp"):  # there JAX fails
+            calls += [lambda f: f.reduceat(a, np.array([0, 1]), axis=axis), lambda f: f.reduce(a, axis=axis, initial=1)]
+        if name != "maximum":
+            calls.append(lambda f: f.reduce(a[:0], axis=0))
+        for call in calls:
+            found, expected = call(getattr(jnp, name)), call(getattr(jax.numpy, name))
+            assert found.dtype == expected.dtype
+            np.testing.assert_allclose(np.asarray(found, float), np.asarray(expected, float), rtol=1e-2)
+    halves = jnp.frompyfunc(lambda x, y: x / y, nin=2, nout=1)
+    np.testing.assert_array_equal(halves.accumulate(np.array([1, 2, 2])), [1, 0.5, 0.25])
+
+
+@pytest.mark.parametrize("method", ["accumulate", "reduceat"])
+@pytest.mark.parametrize("axis", [None, (0, 1)])
+def test_ufuncs_work_along_one_axis(method, axis):
+    arguments = (np.array([0]),) if method == "reduceat" else ()
+    with pytest.raises(ValueError, match="multiple axes" if method == "accumulate" else "single integer axis"):
+        getattr(jnp.logaddexp, method)(np.ones((2, 2)), *arguments, axis=axis)
+
+
+def test_vectorized_functions_heed_ranks():
+    dot = jnp.vectorize(jnp.dot, signature="(n),(n)->()")
+    for f in (jnp.vectorize(jnp.add), dot):
+        with ferrax.numpy_rank_promotion("raise"), pytest.raises(ValueError, match=r"with shapes.*require rank"):
+            f(np.ones((2, 3)), np.ones(3))
+        with ferrax.numpy_rank_promotion("warn"), pytest.warns(UserWarning, match=r"with shapes.*require rank"):
+            f(np.ones((2, 3)), np.ones(3))
+    with ferrax.numpy_rank_promotion("raise"):
+        assert jnp.vectorize(jnp.add)(np.ones((2, 3)), 1.0).shape == (2, 3)
+    with pytest.raises(ValueError, match=r"Incompatible shapes for broadcasting: shapes=\[\(2,\), \(3,\)\]"):
+        jnp.vectorize(jnp.add)(np.ones(2), np.ones(3))
+
+
+def test_vectorized_functions_pass_none_on():
+    f = jnp.vectorize(lambda x, y: x if y is None else x + y, signature="(n),()->(n)")
+    np.testing.assert_array_equal(f(np.ones(3), None), np.ones(3))
+    np.testing.assert_array_equal(f(np.ones(3), np.ones(2)), np.full((2, 3), 2.0))
+
+
+@pytest.mark.parametrize("signature", ["(n?)->()", "(n|1)->()", " (n)->()", "(n,)->()", "n->()"])
+def test_signatures_of_other_names_are_refused(signature):
+    with pytest.raises(ValueError, match="not a valid gufunc signature"):
+        jnp.vectorize(jnp.sum, signature=signature)(np.ones(3))
+
+
+def test_several_outputs_are_a_tuple():
+    with pytest.raises(TypeError, match="output must be a tuple when multiple outputs are expected"):
+        jnp.vectorize(lambda x: [x, x], signature="(n)->(n),(n)")(np.ones(3))
+
+
+@pytest.mark.parametrize("name", ["fftfreq", "rfftfreq"])
+def test_frequencies_name_the_argument(name):
+    f = getattr(jnp.fft, name)
+    with pytest.raises(
+        ValueError, match=rf"The n argument of jax.numpy.fft.{name} only takes an int. Got n = \[0, 1\]"
+    ):
+        f([0, 1])
+    with pytest.raises(ValueError, match=rf"The d argument of jax.numpy.fft.{name} only takes a single value. Got d ="):
+        f(10, d=[0, 1])
+    with pytest.raises(ValueError, match=r"does not support repeated axes. Got axes \[1, 1\]."):
+        jnp.fft.fftn(np.ones(9), axes=[1, 1])
+
+
+@pytest.mark.parametrize("dtype", ["int2", "int4", "int8", "int16", "bool", "float32"])
+def test_views_of_floats_of_four_bits(dtype):
+    for names in [("float4_e2m1fn", dtype), (dtype, "float4_e2m1fn")]:
+        found, expected = (m.numpy.ones((2, 16), names[0]).view(names[1]) for m in (ferrax, jax))
+        assert found.shape == expected.shape and found.dtype == expected.dtype
+        assert np.array_equal(found, expected)
+
+
+class _Half(float):
+    pass
+
+
+class _Pick(enum.IntEnum):
+    SOME = 3
+
+
+def test_subclasses_of_numbers_have_their_types():
+    for args in [(_Pick.SOME,), (_Half(0.5),), (np.int8(1), _Pick.SOME), (np.int8(1), _Half(0.5)), (True,)]:
+        assert jnp.result_type(*args) == jax.numpy.result_type(*args)

@@ -282,9 +282,9 @@ fn type_of(object: &Bound<'_, PyAny>) -> PyResult<(DType, bool)> {
     if let Some(v) = value::quick_value(object) {
         return Ok((v.dtype(), v.weak()));
     }
-    if object.is_exact_instance_of::<pyo3::types::PyInt>() {
+    if object.is_instance_of::<pyo3::types::PyInt>() {
         // one too large for the dtype has a type all the same; using it is the error
-        return Ok((DType::I64.canonical(config::x64()), true));
+        return Ok((DType::I64.canonical(config::x64()), object.is_exact_instance_of::<pyo3::types::PyInt>()));
     }
     if numpy_interop::is_array(object)? || numpy_interop::is_scalar(object)? {
         let descr = object.getattr(intern!(object.py(), "dtype"))?;
@@ -292,6 +292,15 @@ fn type_of(object: &Bound<'_, PyAny>) -> PyResult<(DType, bool)> {
             Some(d) => Ok((d.canonical(config::x64()), false)),
             None => Err(PyTypeError::new_err(format!("dtype {descr} is not a valid JAX dtype"))),
         };
+    }
+    // numbers of subclasses of Python's are not weakly typed
+    for (number, dtype) in [
+        (object.is_instance_of::<pyo3::types::PyFloat>(), DType::F64),
+        (object.is_instance_of::<pyo3::types::PyComplex>(), DType::C128),
+    ] {
+        if number {
+            return Ok((dtype.canonical(config::x64()), false));
+        }
     }
     if let Ok(aval) = object.cast::<crate::aval::ShapedArray>() {
         return Ok((aval.get().0.dtype, aval.get().0.weak));

@@ -201,7 +201,7 @@ fn make_type<T: FastCall>(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
             ml_name: c"__reduce__".as_ptr(),
             ml_meth: ffi::PyMethodDefPointer { PyCFunction: reduce },
             ml_flags: ffi::METH_NOARGS,
-            ml_doc: c"Pickles by qualified name, as functions do.".as_ptr(),
+            ml_doc: c"Pickles by qualified name, as functions do; jitted ones that have no place in a module by what they are made of.".as_ptr(),
         },
         ffi::PyMethodDef::zeroed(),
     ]));
@@ -343,10 +343,21 @@ fn signature<'py>(slf: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>
     Ok(Some(signature))
 }
 
-/// `__reduce__`: the qualified name, which makes pickle store a reference to the module's attribute.
+/// `__reduce__`: the qualified name, which makes pickle store a reference to the module's attribute; of a jitted
+/// function that is found nowhere, its parts.
 unsafe extern "C" fn reduce(slf: *mut ffi::PyObject, _unused: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    // SAFETY: a plain attribute read; the string ends in NUL
-    unsafe { ffi::PyObject_GetAttrString(slf, c"__qualname__".as_ptr()) }
+    Python::attach(|py| {
+        // SAFETY: `slf` is a live object
+        let function = unsafe { Borrowed::from_ptr(py, slf) };
+        let reduced = guard(|| py.import("ferrax._pickling")?.call_method1("reduced", (&*function,)));
+        reduced.map_or_else(
+            |e| {
+                e.restore(py);
+                ptr::null_mut()
+            },
+            Bound::into_ptr,
+        )
+    })
 }
 
 unsafe extern "C" {

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+import numpy as np
 
 from ferrax._ferrax import Array, lax as _lax
 from ferrax.typing import ArrayLike
@@ -98,12 +101,16 @@ def approx_max_k(
       operand: array of a floating dtype.
       k: how many entries.
       reduction_dimension: the axis to select along.
-      recall_target: the share of true results wanted, met by the exact answer.
-      reduction_input_size_override: size of the whole problem when this is a part of it; not needed here.
-      aggregate_to_topk: reduce the result to ``k`` entries.
+      recall_target: the share of true results wanted, above 0 and up to 1; met by the exact answer.
+      reduction_input_size_override: size of the whole problem when this is a part of it; -1 when it is not.
+      aggregate_to_topk: reduce the result to ``k`` entries; otherwise there are as many as a TPU's first step leaves
+        for that recall.
 
     Returns:
       A list of the entries in descending order and their int32 indices.
+
+    Raises:
+      ValueError: an argument is out of its range.
 
     Example:
       >>> import ferrax.numpy as jnp
@@ -111,8 +118,32 @@ def approx_max_k(
       >>> lax.approx_max_k(jnp.array([1.0, 5.0, 3.0]), 1)[1]
       Array([1], dtype=int32)
     """
-    del recall_target, reduction_input_size_override, aggregate_to_topk
+    k = _results_kept(operand, k, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk)
     return _lax.approx_k(operand, k, reduction_dimension, True)
+
+
+def _results_kept(operand: Any, k: int, axis: int, recall: float, whole: int, aggregate: bool) -> int:
+    """How many entries stand in the result: `k`, or what the bins of a TPU's partial reduction are.
+
+    Source: Chern et al. (2022), "TPU-KNN: K nearest neighbor search at peak FLOP/s", section 5: with M bins the
+    expected recall is about 1 - (k - 1) / M. Bins come in whole tiles, and their width is a power of 2.
+    """
+    shape = np.shape(operand)
+    size = shape[axis] if -len(shape) <= axis < len(shape) else 0  # an axis that is not there is an error of the core
+    if k < 1:
+        raise ValueError(f"k must be positive, got {k}")
+    if not 0 < recall <= 1:
+        raise ValueError(f"recall_target must be above 0 and up to 1, got {recall}")
+    if 0 <= whole < size:
+        raise ValueError(f"reduction_input_size_override {whole} is smaller than the axis, {size}")
+    tile = 1024 if len(shape) == 1 else 128
+    if aggregate or k > size:
+        return k
+    if size <= tile or recall == 1:
+        return size
+    bins = min(max(int((1 - k) / math.log(recall)), tile), size)
+    halvings = min(((whole if whole >= 0 else size) // bins).bit_length() - 1, (size // tile - 1).bit_length())
+    return -(-size // (tile * 2**halvings)) * tile if halvings else size
 
 
 def approx_min_k(
@@ -136,5 +167,5 @@ def approx_min_k(
       >>> lax.approx_min_k(jnp.array([4.0, 5.0, 3.0]), 2)[0]
       Array([3., 4.], dtype=float32)
     """
-    del recall_target, reduction_input_size_override, aggregate_to_topk
+    k = _results_kept(operand, k, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk)
     return _lax.approx_k(operand, k, reduction_dimension, False)

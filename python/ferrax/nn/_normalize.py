@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 import ferrax.numpy as jnp
-from ferrax import custom_jvp, jit, lax
+from ferrax import config, custom_jvp, jit, lax
 from ferrax._core import canonicalize_dtype, concrete_or_error
 from ferrax._ferrax import Array
 from ferrax._shapes import is_symbolic_dim
@@ -89,11 +89,26 @@ def softmax(x: ArrayLike, axis: Any = -1, where: ArrayLike | None = None) -> Arr
     >>> ferrax.nn.softmax(jnp.array([0.0, 0.0, 1000.0, 1000.0]))
     Array([0. , 0. , 0.5, 0.5], dtype=float32)
     """
+    return (_softmax_with_rule if config.read("jax_softmax_custom_jvp") else _softmax)(x, axis, where)
+
+
+def _softmax(x: ArrayLike, axis: Any, where: ArrayLike | None) -> Array:
     peak = jnp.max(x, axis, where=where, initial=-jnp.inf, keepdims=True)
     kept = x if where is None else jnp.where(where, x, -jnp.inf)
     unnormalized = jnp.exp(kept - lax.stop_gradient(peak))
     result = unnormalized / jnp.sum(unnormalized, axis, where=where, keepdims=True)
     return result if where is None else jnp.where(where, result, 0)
+
+
+# keeps its result alone for the derivative, where `config.softmax_custom_jvp` asks for it
+_softmax_with_rule = custom_jvp(_softmax, nondiff_argnums=(1,))
+
+
+@_softmax_with_rule.defjvp
+def _softmax_jvp(axis: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Array, Array]:
+    (x, where), slope = primals, tangents[0]
+    result = _softmax_with_rule(x, axis, where)
+    return result, result * (slope - jnp.sum(result * slope, axis, where=where, keepdims=True))
 
 
 def logsumexp(
@@ -240,13 +255,15 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, a
       x: integer array of any shape: the classes.
       num_classes: number of classes, a Python integer.
       dtype: dtype of the result; the default float when None.
-      axis: where in the result the new axis goes.
+      axis: where in the result the new axis goes, or the name of a mapped axis of this size: each of its places has
+        the entry of its class.
 
     Returns:
       Array with one axis more than ``x``, of size ``num_classes``.
 
     Raises:
       ConcretizationTypeError: ``num_classes`` is traced.
+      ValueError: the named axis has another size.
 
     >>> import ferrax.nn, ferrax.numpy as jnp
     >>> ferrax.nn.one_hot(jnp.array([0, 2]), 3)
@@ -254,15 +271,19 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, a
            [0., 0., 1.]], dtype=float32)
     """
     if not is_symbolic_dim(num_classes):
-        num_classes = concrete_or_error(int, num_classes, "The error arose in jax.nn.one_hot argument `num_classes`.")
-    if isinstance(axis, str):
-        raise NotImplementedError("one_hot over a named axis: pass an integer axis")
+        message = "The error arose in jax.nn.one_hot argument `num_classes`."
+        num_classes = concrete_or_error(operator.index, num_classes, message)
     x = jnp.asarray(x)
     if dtype_kind(x.dtype) not in "iu":
         warnings.warn(
             f"jax.nn.one_hot input should be integer-typed; got dtype={x.dtype}", DeprecationWarning, stacklevel=2
         )
-    return _one_hot(x, num_classes, dtype=canonicalize_dtype(float if dtype is None else dtype, ""), axis=axis)
+    dtype = canonicalize_dtype(float if dtype is None else dtype, "")
+    if not isinstance(axis, str):
+        return _one_hot(x, num_classes, dtype=dtype, axis=axis)
+    if (size := lax.axis_size(axis)) != num_classes:
+        raise ValueError(f"Expected num_classes to match the size of axis {axis}, but {num_classes} != {size}")
+    return jnp.asarray(x == lax.axis_index(axis), dtype)
 
 
 def _strong(x):

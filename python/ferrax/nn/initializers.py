@@ -425,6 +425,8 @@ def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike |
         dtype = _dtype(dtype)
         if len(shape) < 2:
             raise ValueError("orthogonal initializer requires at least a 2D shape")
+        if 0 in shape:
+            return jnp.zeros(shape, dtype)
         columns = shape[column_axis]
         rows = math.prod(shape) // columns
         matrix = random.orthogonal(key, rows, (), dtype, columns)

@@ -224,7 +224,9 @@ def iscomplexobj(x: Any) -> bool:
     """
     if x is None:
         return False
-    dtype = x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype
+    if not hasattr(x, "dtype"):
+        x = x.__jax_array__() if hasattr(x, "__jax_array__") else np.asarray(x)
+    dtype = x.dtype
     # dtypes of keys are none of NumPy's
     return isinstance(dtype, (np.dtype, type)) and dtype_kind(np.dtype(dtype)) == "c"
 

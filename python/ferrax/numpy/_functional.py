@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
+import warnings
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -15,9 +16,9 @@ import numpy as np
 from ferrax import lax
 from ferrax._boundary import shielded
 from ferrax._core import asarray
-from ferrax._shapes import broadcast_shapes
+from ferrax.config import config
 from ferrax.numpy import _shape
-from ferrax.numpy._args import Array, ArrayLike, entries, normalize_axis, require, to_array
+from ferrax.numpy._args import Array, ArrayLike, common_shape, entries, normalize_axis, require, to_array
 
 __all__ = ["apply_along_axis", "apply_over_axes", "vectorize"]
 
@@ -80,8 +81,8 @@ def apply_over_axes(func: Callable[[Array, int], Array], a: ArrayLike, axes: Seq
     return x
 
 
-_NAMES = r"\(\s*(?:[^\s,()]+\s*(?:,\s*[^\s,()]+\s*)*)?\)"
-_SIGNATURE = re.compile(rf"^\s*({_NAMES}(?:\s*,\s*{_NAMES})*)?\s*->\s*({_NAMES}(?:\s*,\s*{_NAMES})*)\s*$")
+_NAMES = r"\((?:\w+(?:,\w+)*)?\)"
+_SIGNATURE = re.compile(rf"^({_NAMES}(?:,{_NAMES})*)?->({_NAMES}(?:,{_NAMES})*)$")
 
 CoreDims = list[tuple[str, ...]]
 
@@ -93,7 +94,7 @@ def _parse_signature(signature: str) -> tuple[CoreDims, CoreDims]:
     sides = []
     for side in (match.group(1) or "", match.group(2)):
         terms = re.findall(r"\(([^()]*)\)", side)
-        sides.append([tuple(n.strip() for n in term.split(",") if n.strip()) for term in terms])
+        sides.append([tuple(n for n in term.split(",") if n) for term in terms])
     return sides[0], sides[1]
 
 
@@ -113,6 +114,8 @@ def _with_checked_output(function: Callable[..., Any], outputs: CoreDims, sizes:
     @functools.wraps(function)
     def checked(*args: Any) -> Any:
         result = function(*args)
+        if len(outputs) > 1 and not isinstance(result, tuple):
+            raise TypeError(f"output must be a tuple when multiple outputs are expected, got: {result!r} {context}")
         results = result if isinstance(result, tuple) else (result,)
         if len(results) != len(outputs):
             raise TypeError(f"wrong number of output arguments: expected {len(outputs)}, got {len(results)} {context}")
@@ -127,12 +130,27 @@ def _with_checked_output(function: Callable[..., Any], outputs: CoreDims, sizes:
     return checked
 
 
+def _check_ranks(arrays: list[Array], cores: CoreDims, signature: str | None) -> None:
+    """Does what `config.numpy_rank_promotion` says of operands whose batches have several ranks, scalars apart."""
+    ranks = {x.ndim - len(core) for x, core in zip(arrays, cores) if x.ndim}
+    if config.read("jax_numpy_rank_promotion") == "allow" or len(ranks) < 2:
+        return
+    shapes = [x.shape for x in arrays]
+    text = (
+        f"operands with shapes {shapes} require rank promotion for jnp.vectorize function with signature {signature}. "
+        "Set the jax_numpy_rank_promotion config option to 'allow' to disable this message."
+    )
+    if config.read("jax_numpy_rank_promotion") == "raise":
+        raise ValueError(text)
+    warnings.warn(text, stacklevel=3)
+
+
 def _over_batch(function: Callable[..., Any], arrays: list[Array], cores: CoreDims) -> Any:
     """Applies `function` by one `vmap` for each axis before the core ones."""
     from ferrax import vmap
 
     batches = [x.shape[: x.ndim - len(core)] for x, core in zip(arrays, cores)]
-    full = broadcast_shapes(*batches) if batches else ()
+    full = common_shape(*batches)
     mapped, in_axes = [], []
     for x, batch in zip(arrays, batches):
         padded = (None,) * (len(full) - len(batch)) + batch
@@ -154,7 +172,7 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = f
 
     Args:
       pyfunc: function of scalars, or of arrays with the axes that `signature` names.
-      excluded: positions or names of arguments that are passed on as they are.
+      excluded: positions or names of arguments that are passed on as they are, as arguments that are None always are.
       signature: such as "(m,n),(n)->(m)": the axes that `pyfunc` itself takes and gives.
 
     Returns:
@@ -169,14 +187,17 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = f
     Array([3., 3.], dtype=float32)
     """
     if any(not isinstance(e, (str, int)) for e in excluded):
-        raise TypeError(f"jnp.vectorize can only exclude integer or string arguments, but excluded={set(excluded)}")
+        raise TypeError(
+            f"jax.numpy.vectorize can only exclude integer or string arguments, but excluded={set(excluded)}"
+        )
     if any(isinstance(e, int) and e < 0 for e in excluded):
         raise ValueError(f"excluded={set(excluded)} contains negative numbers")
 
     @functools.wraps(pyfunc)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         context = f"on vectorized function with excluded={set(excluded)!r} and signature={signature!r}"
-        dynamic = [i for i in range(len(args)) if i not in excluded]
+        given = [i for i in range(len(args)) if i not in excluded]
+        dynamic = [i for i in given if args[i] is not None]
 
         def function(*values: Any) -> Any:
             merged = list(args)
@@ -193,14 +214,16 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = f
             cores: CoreDims = [()] * len(arrays)
         else:
             cores = parsed[0]
-            if len(cores) != len(arrays):
+            if len(cores) != len(given):
                 raise TypeError(
-                    f"wrong number of positional arguments: expected {len(cores)}, got {len(arrays)} {context}"
+                    f"wrong number of positional arguments: expected {len(cores)}, got {len(given)} {context}"
                 )
+            cores = [core for core, i in zip(cores, given) if args[i] is not None]
             sizes: dict[str, int] = {}
             for x, names in zip(arrays, cores):
                 _check_core(x.shape, names, sizes, "input", context)
             function = _with_checked_output(function, parsed[1], sizes, context)
+        _check_ranks(arrays, cores, signature)
         return _over_batch(function, arrays, cores)
 
     return shielded(wrapped)

@@ -42,7 +42,7 @@ def cond(x: ArrayLike, p: Any = None) -> Array:
     if a.ndim < 2:
         raise ValueError(f"jnp.linalg.cond: input array must be at least 2D; got arr.shape={a.shape}")
     if a.size == 0:
-        raise ValueError(f"jnp.linalg.cond: input array must be non-empty; got arr.shape={a.shape}")
+        raise ValueError(f"jnp.linalg.cond: input array must not be empty; got arr.shape={a.shape}")
     if p is None or p in (2, -2):
         s = svdvals(a)
         return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]

@@ -144,7 +144,7 @@ def _var(self: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof:
 
 def _bits(dtype: Any) -> int:
     """The bits of an element."""
-    return int(ml_dtypes.iinfo(dtype).bits if dtype_kind(dtype) in "iu" else 8 * dtype.itemsize)
+    return int((ml_dtypes.iinfo if dtype_kind(dtype) in "iu" else ml_dtypes.finfo)(dtype).bits)
 
 
 def _view(self: Any, dtype: Any = None, type: None = None) -> Any:

@@ -165,6 +165,7 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axis = None) -> A
     x = to_array("roll", a)
     if not isinstance(shift, (list, tuple)):
         require("roll", shift)
+        shift = asarray(shift) if hasattr(shift, "__jax_array__") else shift
     if axis is None:
         return lax.reshape(roll(lax.reshape(x, (x.size,)), shift, 0), x.shape)
     axes = tuple(normalize_axis(i, x.ndim) for i in entries(axis))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import _ferrax, lax
+from ferrax import _core, _ferrax, lax
 from ferrax._boundary import shielded
 from ferrax._core import asarray
 from ferrax.numpy import _cumulative, _elementwise, _reductions, _shape, _ufuncs
@@ -135,12 +135,17 @@ class ufunc(metaclass=_UfuncMeta):
             return self._reduce(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
         return self._scan_reduce(to_array(f"{self.__name__}.reduce", a), axis, dtype, keepdims, initial, where)
 
+    def _promoted(self, x: Array, dtype: DTypeLike = None, other: Array | None = None) -> Array:
+        """The operand in `dtype`, or in that of the function's result, in which results are kept."""
+        if dtype is None:
+            ones = [lax.full_like(operand, 1, shape=()) for operand in (x, x if other is None else other)]
+            return cast(x, self._func(*ones).dtype)
+        return cast_to(x, dtype)
+
     def _scan_reduce(self, x: Array, axis: Axis, dtype: DTypeLike, keepdims: bool, initial: Any, where: Any) -> Array:
         axes = normalize_axes(axis, x.ndim)
-        if dtype is not None:
-            x = cast_to(x, dtype)
+        x = self._promoted(x, dtype)
         if where is not None:
-            fill = self.identity if initial is None else initial
             mask = _shape.broadcast_to(where, x.shape)
         kept = [i for i in range(x.ndim) if i not in axes]
         order = (*axes, *kept)
@@ -155,16 +160,11 @@ class ufunc(metaclass=_UfuncMeta):
         if start is None:
             value, rest = rows[0], rows[1:]
         else:
-            value, rest = (
-                lax.full(rows.shape[1:], cast(fill if where is not None else start, rows.dtype), rows.dtype),
-                rows,
-            )
-        first = self._func(value, value).dtype
-        value = cast(value, first)
+            value, rest = lax.full(rows.shape[1:], cast(start, rows.dtype), rows.dtype), rows
 
         def step(carry: Array, item: Any) -> tuple[Array, None]:
             row, flag = item if flags is not None else (item, None)
-            new = cast(self._func(carry, row), first)
+            new = cast(self._func(carry, row), x.dtype)
             return (_where(flag, new, carry) if flag is not None else new), None
 
         value, _ = lax.scan(step, value, (rest, flags) if flags is not None else rest)
@@ -194,7 +194,9 @@ class ufunc(metaclass=_UfuncMeta):
         x = to_array(f"{self.__name__}.accumulate", a)
         if x.ndim == 0:
             raise ValueError(f"cannot accumulate on a scalar with {self.__name__}.accumulate")
-        x = x if dtype is None else cast_to(x, dtype)
+        if axis is None or isinstance(axis, tuple):
+            raise ValueError("accumulate does not allow multiple axes")
+        x = self._promoted(x, dtype)
         axis = normalize_axis(axis, x.ndim)
         x = _shape.moveaxis(x, axis, 0)
         if x.shape[0] == 0:
@@ -204,7 +206,7 @@ class ufunc(metaclass=_UfuncMeta):
             new = cast(self._func(carry, row), x.dtype)
             return new, new
 
-        _, rest = lax.scan(step, cast(x[0], x.dtype), x[1:])
+        _, rest = lax.scan(step, x[0], x[1:])
         return _shape.moveaxis(lax.concatenate([x[:1], rest], 0), 0, axis)
 
     def at(self, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *, inplace: bool = True) -> Array:
@@ -234,6 +236,7 @@ class ufunc(metaclass=_UfuncMeta):
         if b is None:
             return x.at[indices].apply(self._func)
         values = to_array(f"{self.__name__}.at", b)
+        x = self._promoted(x, None, values)
         flat = lax.reshape(lax.iota(default_int(), x.size), x.shape)
         places = flat[indices]
         values = _shape.broadcast_to(values, places.shape)
@@ -288,8 +291,11 @@ class ufunc(metaclass=_UfuncMeta):
         self._binary("reduceat")
         if out is not None:
             raise NotImplementedError(f"out argument of {self.__name__}.reduceat()")
+        if axis is None or isinstance(axis, tuple):
+            raise ValueError("reduceat requires a single integer axis.")
         x = to_array(f"{self.__name__}.reduceat", a)
-        x = x if dtype is None else cast_to(x, dtype)
+        kept = self._promoted(x, dtype)
+        x = x if dtype is None and kept.dtype == bool else kept  # a slice of one element is that element
         starts = cast(
             asarray(np.asarray(indices)) if isinstance(indices, (list, tuple)) else asarray(indices), default_int()
         )
@@ -307,7 +313,7 @@ class ufunc(metaclass=_UfuncMeta):
             inside = lax.reshape((starts < place) & (place < ends), shape)
             return _where(inside, cast(self._func(carry, row[None]), carry.dtype), carry), None
 
-        result, _ = lax.scan(step, cast(result, x.dtype), (lax.iota(starts.dtype, n), x))
+        result, _ = lax.scan(step, result, (lax.iota(starts.dtype, n), x))
         return _shape.moveaxis(result, 0, axis)
 
 
@@ -334,11 +340,11 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: An
 
 
 def _sum(a, axis=0, dtype=None, keepdims=False, initial=None, where=None):
-    return _reductions.sum(a, axis, dtype, keepdims=keepdims, initial=initial, where=where, promote_integers=False)
+    return _reductions.sum(a, axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
 def _prod(a, axis=0, dtype=None, keepdims=False, initial=None, where=None):
-    return _reductions.prod(a, axis, dtype, keepdims=keepdims, initial=initial, where=where, promote_integers=False)
+    return _reductions.prod(a, axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
 def _extremum(reduction):
@@ -367,9 +373,18 @@ def _multiplies(a, axis=0, dtype=None):
     return _cumulative.cumprod(a, axis, dtype)
 
 
-def _updates(method: str):
+def _updates(method: str, of_bools: str):
     def at(a, indices, b):
-        return getattr(to_array("ufunc.at", a).at[indices], method)(b)
+        x = to_array("ufunc.at", a)
+        return getattr(x.at[indices], of_bools if x.dtype == bool else method)(b)
+
+    return at
+
+
+def _extremes(method: str):
+    def at(a, indices, b):
+        x = to_array("ufunc.at", a)
+        return getattr(cast(x, _core.result_type(x, b)).at[indices], method)(b)
 
     return at
 
@@ -380,11 +395,11 @@ def _subtract_at(a, indices, b):
 
 # name -> what its ufunc has: the identity and the ways that are quicker than a scan
 _TABLE: dict[str, dict[str, Any]] = {
-    "add": dict(_identity=0, _reduce=_sum, _accumulate=_adds, _at=_updates("add")),
-    "multiply": dict(_identity=1, _reduce=_prod, _accumulate=_multiplies, _at=_updates("multiply")),
+    "add": dict(_identity=0, _reduce=_sum, _accumulate=_adds, _at=_updates("add", "max")),
+    "multiply": dict(_identity=1, _reduce=_prod, _accumulate=_multiplies, _at=_updates("multiply", "min")),
     "subtract": dict(_at=_subtract_at),
-    "maximum": dict(_reduce=_extremum(_reductions.max), _at=_updates("max")),  # type: ignore[has-type]
-    "minimum": dict(_reduce=_extremum(_reductions.min), _at=_updates("min")),  # type: ignore[has-type]
+    "maximum": dict(_reduce=_extremum(_reductions.max), _at=_extremes("max")),  # type: ignore[has-type]
+    "minimum": dict(_reduce=_extremum(_reductions.min), _at=_extremes("min")),  # type: ignore[has-type]
     "logical_and": dict(_identity=True, _reduce=_truth(_reductions.all, _ufuncs.logical_and)),  # type: ignore[has-type]
     "logical_or": dict(_identity=False, _reduce=_truth(_reductions.any, _ufuncs.logical_or)),  # type: ignore[has-type]
     "logical_xor": dict(_identity=False),
@@ -403,7 +418,7 @@ _DEFAULTS: dict[str, Any] = {
 # functions of the extension module get what a `ufunc` has beyond calls
 for _name, _default in _DEFAULTS.items():
     setattr(_ferrax.numpy.ufunc, _name, _default)
-for _name in ("_binary", "_scan_reduce"):
+for _name in ("_binary", "_promoted", "_scan_reduce"):
     setattr(_ferrax.numpy.ufunc, _name, getattr(ufunc, _name))
 for _name in ("accumulate", "at", "outer", "reduce", "reduceat"):
     setattr(_ferrax.numpy.ufunc, _name, shielded(getattr(ufunc, _name), method=True))

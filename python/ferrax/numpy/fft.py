@@ -80,9 +80,10 @@ def _transform(name: str, kind: str, a: ArrayLike, s: Any, axes: Any, norm: str 
         axes = tuple(range(x.ndim)) if s is None else tuple(range(x.ndim - len(s), x.ndim))
     if s is not None and len(s) != len(axes):
         raise ValueError("Shape and axes have different lengths.")
-    places = tuple(normalize_axis(i, x.ndim) for i in axes)
-    if len(set(places)) != len(places):
-        raise ValueError(f"jax.numpy.fft.{name} does not support repeated axes. Got axes {tuple(axes)}.")
+    repeated = len(set(axes)) != len(axes)
+    places = () if repeated else tuple(normalize_axis(i, x.ndim) for i in axes)
+    if repeated or len(set(places)) != len(places):
+        raise ValueError(f"jax.numpy.fft.{name} does not support repeated axes. Got axes {axes}.")
     if not places:
         return x
     lengths = [x.shape[i] for i in places] if s is None else [static_size(n) for n in s]
@@ -413,9 +414,14 @@ def irfftn(
     return _transform("irfftn", "IRFFT", a, s, axes, norm)
 
 
-def _frequencies(name: str, n: int, count: Any, d: ArrayLike, dtype: DTypeLike, device: Any) -> Array:
-    if isinstance(n, (list, tuple)) or isinstance(d, (list, tuple)):
-        raise ValueError(f"The n and d arguments of jax.numpy.fft.{name} only take numbers. Got n = {n}, d = {d}.")
+def _frequencies(name: str, n: int, d: ArrayLike, dtype: DTypeLike, device: Any) -> Array:
+    if isinstance(n, (list, tuple)):
+        raise ValueError(f"The n argument of jax.numpy.fft.{name} only takes an int. Got n = {n}.")
+    if isinstance(d, (list, tuple)):
+        raise ValueError(f"The d argument of jax.numpy.fft.{name} only takes a single value. Got d = {d}.")
+    count = np.arange(int(n) if name == "fftfreq" else int(n) // 2 + 1)
+    if name == "fftfreq":
+        count = np.where(count < (n + 1) // 2, count, count - n)
     out = cast_to(count, dtype, np.float64)
     return place(cast(out / (d * n), out.dtype), device)
 
@@ -439,8 +445,7 @@ def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None, device: Any 
     >>> jnp.fft.fftfreq(4)
     Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
     """
-    index = np.arange(int(n))
-    return _frequencies("fftfreq", n, np.where(index < (n + 1) // 2, index, index - n), d, dtype, device)
+    return _frequencies("fftfreq", n, d, dtype, device)
 
 
 def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None, device: Any = None) -> Array:
@@ -459,7 +464,7 @@ def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None, device: Any
     >>> jnp.fft.rfftfreq(4)
     Array([0.  , 0.25, 0.5 ], dtype=float32)
     """
-    return _frequencies("rfftfreq", n, np.arange(int(n) // 2 + 1), d, dtype, device)
+    return _frequencies("rfftfreq", n, d, dtype, device)
 
 
 def _shift_axes(x: Array, axes: Any) -> tuple[int, ...]:

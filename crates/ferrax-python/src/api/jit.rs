@@ -593,6 +593,17 @@ fn of<'a>(wrapper: &'a Bound<'_, PyAny>) -> PyResult<&'a Jit> {
     fastcall::get::<Jit>(wrapper).ok_or_else(|| PyTypeError::new_err("not a jitted function"))
 }
 
+/// What `jit` made this function of, without the compiler's options; `None` of another function.
+#[pyfunction]
+fn jit_parts<'py>(py: Python<'py>, wrapper: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    let Some(jit) = fastcall::get::<Jit>(wrapper) else { return Ok(None) };
+    let o = jit.options.clone();
+    let fun = jit.function.fun.clone_ref(py);
+    let (statics, names) = (o.static_argnums, o.static_argnames);
+    let parts = (fun, statics, names, o.donate_argnums, o.donate_argnames, o.must_donate, o.inline);
+    parts.into_pyobject(py).map(Some)
+}
+
 /// Traces a jitted function: (program, structure of the arguments, structure of the result, donation mask).
 #[pyfunction]
 fn jit_trace(
@@ -713,6 +724,7 @@ fn jit_type(py: Python<'_>) -> PyResult<Bound<'_, pyo3::types::PyType>> {
 /// Adds the functions.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(jit, m)?)?;
+    m.add_function(wrap_pyfunction!(jit_parts, m)?)?;
     m.add_function(wrap_pyfunction!(jit_trace, m)?)?;
     m.add_function(wrap_pyfunction!(run_jaxpr, m)?)?;
     m.add_function(wrap_pyfunction!(compile_jaxpr, m)?)?;
