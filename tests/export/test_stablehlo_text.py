@@ -36,6 +36,7 @@ PROGRAMS = {
     "calls": (lambda x: inner(x) + inner(x + 1), (X,)),
     "trees": (lambda x: {"a": x, "b": [x, (x + 1,)]}, (X,)),
     "nothing": (lambda: (), ()),
+    "longer arrays": (lambda: [jnp.array([0.1, 2.0] * n, d) for n in (9, 50, 51) for d in ("float32", "int32")], ()),
     "small arrays": (lambda x: x + np.array([[1.0, 2.5, 0.1], [0.0, np.nan, 4.0]], "float32"), (X,)),
 }
 
