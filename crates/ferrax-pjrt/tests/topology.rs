@@ -5,6 +5,8 @@
 //! XLA's own list of targets give it. The programs are those of the folder `FERRAX_STABLEHLO_PROGRAMS`, which the tests of
 //! kinds (`against/mod.rs`) and `tests/xla/write_programs.py` fill.
 
+#![allow(clippy::print_stdout, reason = "a process answers another one")]
+
 use ferrax_pjrt::safe::{CompileOptions, OptionValue, Plugin, Topology};
 use ferrax_pjrt::stablehlo::OPTIONS;
 use std::io::{BufRead, BufReader, Lines, Write};

@@ -365,7 +365,8 @@ def binomial(key: Array, n: ArrayLike, p: ArrayLike, shape: Any = None, dtype: D
     key, _ = checked_key("binomial", key)
     dtype = args.checked_dtype("binomial", args.float_or(dtype))
     p = jnp.asarray(p)
-    p = p.astype(p.dtype if jnp.issubdtype(p.dtype, jnp.inexact) else float)
+    # floats of a byte have neither the range nor the infinity that gaps between successes need
+    p = p.astype(p.dtype if jnp.issubdtype(p.dtype, jnp.inexact) and p.dtype.itemsize > 1 else float)
     n = jnp.asarray(n).astype(p.dtype)
     return _binomial(key, n, p, args.broadcast_shape(shape, n, p), dtype)
 

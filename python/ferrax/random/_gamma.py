@@ -144,41 +144,63 @@ def _marsaglia_tsang(keys, alpha, log_space):
     return d * v * power
 
 
+#: From so many elements on those that are drawn again are gathered.
+_MANY = 256
+
+
+def _again_while(open_, draw, start, *given):
+    """A state for each element, ``draw(keys, *given)``, drawn again from its new keys while ``open_(state, *given)``.
+
+    ``start`` is open everywhere. Of many elements few are left after the first time: an eighth of all at most is gathered,
+    and drawn at once, which changes no element's bits.
+    """
+    count = given[0].size
+
+    def all_again(state):
+        still = open_(state, *given)
+        return tuple(_pick(still, after, before) for after, before in zip(draw(state[0], *given), state))
+
+    def some_again(state):
+        (at,) = jnp.nonzero(open_(state, *given), size=count // 8, fill_value=count)
+        some = lambda x: x.at[at].get(mode="clip")
+        return tuple(x.at[at].set(y, mode="drop") for x, y in zip(state, draw(some(state[0]), *map(some, given))))
+
+    few = count < _MANY or isinstance(start[0], KeyArray)
+    first, step = (start, all_again) if few else (draw(start[0], *given), some_again)
+    return lax.while_loop(lambda state: jnp.any(open_(state, *given)), step, first)
+
+
 def _accepted(keys, c, d):
     """The cubes ``v`` that the acceptance test lets pass, drawing again for those it does not."""
     dtype = d.dtype
     number = lambda value: np.array(value, dtype)
 
-    def rejected(state):
+    def rejected(state, c, d):
         _, x_square, v, unit = state
         squeeze = unit >= number(1) - number(0.0331) * (x_square * x_square)
         exact = lax.log(unit) >= x_square * number(0.5) + d * (number(1) - v + lax.log(v))
         return squeeze & exact
 
-    def again(state):
-        open_ = rejected(state)
-        next_keys, normal_keys, uniform_keys = split_keys(state[0], 3)
+    def draw(keys, c, d):
+        next_keys, normal_keys, uniform_keys = split_keys(keys, 3)
         x, cube_root = _positive(normal_keys, c)
-        new = (next_keys, x * x, cube_root * cube_root * cube_root, _draw(uniform_keys, dtype))
-        return tuple(_pick(open_, after, before) for after, before in zip(new, state))
+        return next_keys, x * x, cube_root * cube_root * cube_root, _draw(uniform_keys, dtype)
 
     start = (keys, jnp.zeros_like(d), jnp.ones_like(d), jnp.full_like(d, 2))
-    return lax.while_loop(lambda state: jnp.any(rejected(state)), again, start)[2]
+    return _again_while(rejected, draw, start, c, d)[2]
 
 
 def _positive(keys, c):
     """Normal values ``x`` with ``1 + c * x`` positive, and that."""
     dtype = c.dtype
 
-    def body(state):
-        open_ = state[2] <= np.zeros((), dtype)
-        next_keys, normal_keys = split_keys(state[0], 2)
+    def draw(keys, c):
+        next_keys, normal_keys = split_keys(keys, 2)
         drawn = _draw_normal(normal_keys, dtype)
-        new = (next_keys, drawn, np.ones((), dtype) + drawn * c)
-        return tuple(_pick(open_, after, before) for after, before in zip(new, state))
+        return next_keys, drawn, np.ones((), dtype) + drawn * c
 
     start = (keys, jnp.zeros_like(c), jnp.full_like(c, -1))
-    _, x, v = lax.while_loop(lambda state: jnp.any(state[2] <= 0), body, start)
+    _, x, v = _again_while(lambda state, c: state[2] <= 0, draw, start, c)
     return x, v
 
 

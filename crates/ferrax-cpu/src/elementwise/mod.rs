@@ -355,9 +355,17 @@ integer_unary!(unary_u16: Kernel, u16, map1, std::convert::identity, |x| u16::fr
 integer_unary!(unary_u32: Kernel, u32, map1, std::convert::identity, |x| u32::from(x != 0));
 integer_unary!(unary_u64: Kernel, u64, map1, std::convert::identity, |x| u64::from(x != 0));
 
+/// What the machine has no handler of: functions that take longer than a step of any other kind.
+macro_rules! none {
+    ($($t:tt)*) => {
+        return None
+    };
+}
+pub(crate) use none;
+
 /// As `float_unary`, for functions of two operands.
 macro_rules! float_binary {
-    ($name:ident: $Out:ty, $T:ident, $m:ident, $map:ident, $plain:ident, $tile:ident, $complex:expr) => {
+    ($name:ident: $Out:ty, $T:ident, $m:ident, $map:ident, $tile:ident, $long:ident, $complex:expr) => {
         fn $name(op: BinaryOp) -> Option<$Out> {
             use BinaryOp::{Complex as Pair, *};
             Some(match op {
@@ -372,18 +380,18 @@ macro_rules! float_binary {
                 Atan2 => $map!(x, y: $T => $T, $m::atan2::<F>(x, y)),
                 Nextafter => $map!(x, y: $T => $T, $m::nextafter(x, y)),
                 Pair => return $complex,
-                Igamma => $plain!(x, y: $T => $T, special::igamma(f64::from(x), f64::from(y)) as $T),
-                Igammac => $plain!(x, y: $T => $T, special::igammac(f64::from(x), f64::from(y)) as $T),
-                Zeta => $plain!(x, y: $T => $T, special::zeta(f64::from(x), f64::from(y)) as $T),
-                Polygamma => $plain!(x, y: $T => $T, special::polygamma(f64::from(x), f64::from(y)) as $T),
+                Igamma => $long!($T, $m::igamma_all),
+                Igammac => $long!($T, $m::igammac_all),
+                Zeta => $long!($T, $m::zeta_all),
+                Polygamma => $long!($T, $m::polygamma_all),
                 _ => return None,
             })
         }
     };
 }
 pub(crate) use float_binary;
-float_binary!(binary_f32: Kernel, f32, single, map2, plain2, tile2, Some(complex_f32()));
-float_binary!(binary_f64: Kernel, f64, double, map2, plain2, tile2, Some(complex_f64()));
+float_binary!(binary_f32: Kernel, f32, single, map2, tile2, tile2, Some(complex_f32()));
+float_binary!(binary_f64: Kernel, f64, double, map2, tile2, tile2, Some(complex_f64()));
 
 fn complex_f32() -> Kernel {
     map2!(x, y: f32 => Complex<f32>, Complex::new(x, y))

@@ -28,10 +28,9 @@ pub fn block(k0: u32, k1: u32, x0: u32, x1: u32) -> (u32, u32) {
     (a, b)
 }
 
-/// Blocks of one key: words at the same place of both operands give those of both results.
+/// Operands and results of many blocks: the words of a key, those of a block; each is one for all, or one for each.
 struct Blocks {
-    keys: (u32, u32),
-    words: [*const u32; 2],
+    operands: [(*const u32, bool); 4],
     results: [*mut u32; 2],
 }
 // SAFETY: threads read the operands and write disjoint parts of the results.
@@ -42,10 +41,22 @@ impl Blocks {
     unsafe fn body(&self, from: usize, n: usize) {
         // SAFETY: the caller's contract.
         unsafe {
-            let x = self.words.map(|w| std::slice::from_raw_parts(w.add(from), n));
-            let [a, b] = self.results.map(|r| std::slice::from_raw_parts_mut(r.add(from), n));
-            for i in 0..n {
-                (a[i], b[i]) = block(self.keys.0, self.keys.1, x[0][i], x[1][i]);
+            for start in (from..from + n).step_by(TILE) {
+                let count = TILE.min(from + n - start);
+                let (mut x, mut y) = ([[0; TILE]; 4], [[0; TILE]; 2]);
+                for (x, operand) in x.iter_mut().zip(self.operands) {
+                    if operand.1 {
+                        x.as_mut_ptr().copy_from_nonoverlapping(operand.0.add(start), count);
+                    } else {
+                        *x = [*operand.0; TILE];
+                    }
+                }
+                for i in 0..if count > FEW { TILE } else { count } {
+                    (y[0][i], y[1][i]) = block(x[0][i], x[1][i], x[2][i], x[3][i]);
+                }
+                for (y, result) in y.iter().zip(self.results) {
+                    result.add(start).copy_from_nonoverlapping(y.as_ptr(), count);
+                }
             }
         }
     }
@@ -82,30 +93,20 @@ impl Blocks {
 
 /// Blocks that a thread takes.
 const TAKEN: usize = 8192;
+/// Blocks that are made at once, in vectors, but for so few.
+const TILE: usize = 64;
+const FEW: usize = 4;
 
 /// `Threefry2x32`. Each operand is rank 0 or has the results' size.
 pub fn threefry2x32(ins: &[In<'_>], outs: &mut [Out<'_>]) {
     let n = outs[0].ty.size();
-    let same = ins[0].ty.size() == 1 && ins[1].ty.size() == 1 && ins[2].ty.size() == n && ins[3].ty.size() == n;
-    if same && n > 0 {
-        let [k0, k1, x0, x1] = std::array::from_fn(|i| ins[i].ptr.cast::<u32>());
-        // SAFETY: keys are scalars.
-        let keys = unsafe { (*k0, *k1) };
-        let blocks = Blocks { keys, words: [x0, x1], results: [outs[0].ptr.cast(), outs[1].ptr.cast()] };
-        pool::share(n as u64, n.div_ceil(TAKEN), &|_, task| {
-            let from = task * TAKEN;
-            // SAFETY: sizes were checked; results do not overlap operands nor each other.
-            unsafe { blocks.run(from, TAKEN.min(n - from)) };
-        });
-        return;
-    }
-    let words: [&[u32]; 4] = std::array::from_fn(|i| ins[i].of::<u32>());
-    for i in 0..n {
-        let [k0, k1, x0, x1] = words.map(|w| w[if w.len() == 1 { 0 } else { i }]);
-        let (a, b) = block(k0, k1, x0, x1);
-        outs[0].of::<u32>()[i] = a;
-        outs[1].of::<u32>()[i] = b;
-    }
+    let operands = std::array::from_fn(|i| (ins[i].ptr.cast::<u32>(), ins[i].ty.size() != 1));
+    let blocks = Blocks { operands, results: [outs[0].ptr.cast(), outs[1].ptr.cast()] };
+    pool::share(n as u64, n.div_ceil(TAKEN), &|_, task| {
+        let from = task * TAKEN;
+        // SAFETY: operands are of the results' size or one word; results do not overlap operands nor each other.
+        unsafe { blocks.run(from, TAKEN.min(n - from)) };
+    });
 }
 
 #[cfg(test)]

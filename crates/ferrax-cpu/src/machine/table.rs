@@ -5,13 +5,14 @@
 
 use crate::elementwise::convert::{bf16_bits, odd_i32, odd_u32};
 use crate::elementwise::{
-    comparisons, float_binary, float_power, float_unary, integer_binary, integer_power, integer_unary, wrapping_pow,
+    comparisons, float_binary, float_power, float_unary, integer_binary, integer_power, integer_unary, none,
+    wrapping_pow,
 };
 use crate::library::reduce::LANES as STATE;
 use crate::machine::handler::{Binary, Handler, fold, handler, lanes1, lanes1_imm, lanes2, load, store, tile, tile2};
 use crate::machine::wide;
 use crate::math::integer::divisions;
-use crate::math::{single, special};
+use crate::math::single;
 use ferrax_base::DType;
 use ferrax_loops::kind::CompareOp;
 use ferrax_loops::{BinaryOp, DivisionPart, ReduceOp, UnaryOp};
@@ -69,7 +70,7 @@ pub fn lanes(d: DType) -> Option<Lanes> {
 }
 
 float_unary!(unary_f32: Handler, f32, single, map, tiles);
-float_binary!(binary_f32: Binary, f32, single, pair, pair, tile_pair, None);
+float_binary!(binary_f32: Binary, f32, single, pair, tile_pair, none, None);
 integer_unary!(unary_i32: Handler, i32, map, i32::wrapping_abs, i32::signum);
 integer_unary!(unary_u32: Handler, u32, map, std::convert::identity, |x| u32::from(x != 0));
 integer_binary!(binary_i32: Binary, i32, u32, i32, pair, pair, pair);

@@ -5,7 +5,8 @@
 //! memory, and go there. Functions that are computed element by element are left to `fused/blocks.rs`.
 
 use crate::elementwise::{
-    comparisons, float_binary, float_power, float_unary, integer_binary, integer_power, integer_unary, wrapping_pow,
+    comparisons, float_binary, float_power, float_unary, integer_binary, integer_power, integer_unary, none,
+    wrapping_pow,
 };
 use crate::library::reduce::LANES as STATE;
 use crate::machine::handler::{Binary, Handler, fold, handler, lanes1, lanes1_imm, lanes2, load, store, tile, tile2};
@@ -40,13 +41,6 @@ macro_rules! pair {
         lanes2!(u64, $($t)*)
     };
 }
-/// What has no handler.
-macro_rules! none {
-    ($($t:tt)*) => {
-        return None
-    };
-}
-
 /// What the lanes of a value are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lanes {
@@ -69,7 +63,7 @@ pub fn lanes(d: DType) -> Option<Lanes> {
 }
 
 float_unary!(unary_f64: Handler, f64, double, map, tiles);
-float_binary!(binary_f64: Binary, f64, double, pair, none, tile_pair, None);
+float_binary!(binary_f64: Binary, f64, double, pair, tile_pair, none, None);
 integer_unary!(unary_i64: Handler, i64, map, i64::wrapping_abs, i64::signum);
 integer_unary!(unary_u64: Handler, u64, map, std::convert::identity, |x| u64::from(x != 0));
 integer_binary!(binary_i64: Binary, i64, u64, i64, pair, none, none);

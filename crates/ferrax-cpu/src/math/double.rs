@@ -9,7 +9,7 @@
 pub use super::errors::{erf, erf_inv};
 pub use super::hyperbolic::{cosh, sinh};
 pub use super::powers::rem_all;
-use crate::math::{arcs, bessel, errors, gamma, hyperbolic, powers, special};
+use crate::math::{arcs, bessel, errors, gamma, hyperbolic, incomplete, powers, special};
 use crate::simd::fma64 as fma;
 
 /// Adding and subtracting this rounds to an integer, whose bits are then the low mantissa bits.
@@ -443,6 +443,16 @@ all_digits! {
 }
 arcs::tan_tile!(f64);
 gamma::gamma_tiles!(f64, true);
+incomplete::pair_tiles! { f64:
+    /// Regularized lower incomplete gamma function of a tile.
+    igamma_all<F>(a, x) = special::igamma(a, x);
+    /// Regularized upper incomplete gamma function of a tile.
+    igammac_all<F>(a, x) = special::igammac(a, x);
+    /// Hurwitz's zeta function of a tile.
+    zeta_all<F>(x, q) = incomplete::zeta::<F, true>(x, q);
+    /// Derivatives of digamma of a tile, of orders x.
+    polygamma_all<F>(n, x) = incomplete::polygamma::<F, true>(n, x);
+}
 
 /// x to the power y.
 #[inline(always)]

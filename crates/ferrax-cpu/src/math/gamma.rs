@@ -72,7 +72,7 @@ const SLOPES: [f64; 10] = {
 
 /// ln x of a positive number.
 #[inline(always)]
-fn ln<const F: bool, const D: bool>(x: f64) -> f64 {
+pub fn ln<const F: bool, const D: bool>(x: f64) -> f64 {
     if D {
         return log::<F>(x);
     }

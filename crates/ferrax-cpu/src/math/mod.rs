@@ -78,6 +78,7 @@ pub mod double;
 mod errors;
 mod gamma;
 mod hyperbolic;
+mod incomplete;
 pub mod integer;
 mod powers;
 pub mod single;

@@ -3,7 +3,7 @@
 //! Errors stay below 2.5 ulp. Many go through the functions of double precision, with as many digits as they need: those round
 //! correctly but for rare ties.
 
-use crate::math::{arcs, bessel, errors, gamma, hyperbolic, powers, special};
+use crate::math::{arcs, bessel, errors, gamma, hyperbolic, incomplete, powers, special};
 use crate::simd::fma;
 use ferrax_loops::coefficients::{ERF_FAR, ERF_INV_CENTRAL, ERF_INV_TAIL, ERF_NEAR, single};
 
@@ -268,6 +268,30 @@ through_double! {
 }
 arcs::tan_tile!(f32);
 gamma::gamma_tiles!(f32, false);
+incomplete::pair_tiles! { f32:
+    /// Hurwitz's zeta function of a tile.
+    zeta_all<F>(x, q) = incomplete::zeta::<F, false>(x, q);
+    /// Derivatives of digamma of a tile, of orders x.
+    polygamma_all<F>(n, x) = incomplete::polygamma::<F, false>(n, x);
+}
+
+/// Regularized lower incomplete gamma function of a tile.
+///
+/// # Safety
+/// None; it is called like functions that have some.
+#[inline(always)]
+pub unsafe fn igamma_all<const F: bool, const W: bool, const N: usize>(a: &[f32; N], x: &[f32; N], o: &mut [f32; N]) {
+    incomplete::igamma_tile::<F, false, N>(a, x, o);
+}
+
+/// Regularized upper incomplete gamma function of a tile.
+///
+/// # Safety
+/// None; it is called like functions that have some.
+#[inline(always)]
+pub unsafe fn igammac_all<const F: bool, const W: bool, const N: usize>(a: &[f32; N], x: &[f32; N], o: &mut [f32; N]) {
+    incomplete::igamma_tile::<F, true, N>(a, x, o);
+}
 
 /// e^|x| / 2, which is in range where sine and cosine are.
 #[inline(always)]

@@ -251,6 +251,67 @@ fn gamma_functions() {
     }
 }
 
+#[test]
+fn incomplete_gamma_and_zeta_functions() {
+    type Pair<const N: usize> = unsafe fn(&[f32; N], &[f32; N], &mut [f32; N]);
+    // SAFETY: the functions need nothing.
+    let alone = |f: Pair<1>, a, x| unsafe {
+        let mut out = [0.0];
+        f(&[a], &[x], &mut out);
+        out[0]
+    };
+    let (mut state, mut worst) = (1u64, [0f64; 4]);
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 40) as f32 / (1 << 24) as f32
+    };
+    for _ in 0..600 {
+        // parameters of all sizes and places on both sides of them, 40 at once: a part of them in vectors of 16
+        let a: [f32; 40] = std::array::from_fn(|_| (next() * 14.0 - 7.0).exp());
+        let x: [f32; 40] =
+            std::array::from_fn(|i| if i % 3 == 0 { (next() * 14.0 - 7.0).exp() } else { a[i] * (next() * 2.0 + 0.1) });
+        let n: [f32; 40] =
+            std::array::from_fn(|i| if i % 2 == 0 { (next() * 9.0).floor() } else { 1.0 + next() * 40.0 });
+        let functions: [(Pair<40>, Pair<1>, fn(f64, f64) -> f64, &[f32; 40]); 4] = [
+            (single::igamma_all::<true, false, 40>, single::igamma_all::<true, false, 1>, special::igamma, &a),
+            (single::igammac_all::<false, false, 40>, single::igammac_all::<false, false, 1>, special::igammac, &a),
+            (single::zeta_all::<true, false, 40>, single::zeta_all::<true, false, 1>, special::zeta, &n),
+            (single::polygamma_all::<true, false, 40>, single::polygamma_all::<true, false, 1>, special::polygamma, &n),
+        ];
+        for (k, (all, one, exact, first)) in functions.into_iter().enumerate() {
+            let mut out = [0.0; 40];
+            // SAFETY: as above.
+            unsafe { all(first, &x, &mut out) };
+            for i in 0..40 {
+                let (p, x) = (first[i], x[i]);
+                assert_eq!(out[i].to_bits(), alone(one, p, x).to_bits(), "{k}: {p} {x}, among others and alone");
+                let wanted = exact(p.into(), x.into());
+                if wanted.is_finite()
+                    && wanted.abs() > f64::from(f32::MIN_POSITIVE)
+                    && wanted.abs() < f64::from(f32::MAX)
+                {
+                    worst[k] = worst[k].max(ulps32(out[i], wanted));
+                }
+            }
+        }
+    }
+    assert!(worst.iter().all(|&w| w <= 0.52), "{worst:?}");
+    for (a, x) in [
+        (0.0, 0.0),
+        (0.0, 1.0),
+        (1.0, 0.0),
+        (-1.0, 1.0),
+        (f32::NAN, 1.0),
+        (1.0, f32::INFINITY),
+        (1e30, 1e30),
+        (1e-30, 1e-30),
+    ] {
+        let (found, wanted) =
+            (alone(single::igamma_all::<true, false, 1>, a, x), special::igamma(a.into(), x.into()) as f32);
+        assert!(found == wanted || (found.is_nan() && wanted.is_nan()), "P({a}, {x}) is {found}, not {wanted}");
+    }
+}
+
 /// Largest part of a difference, by the larger part of what is wanted.
 fn far(found: Complex<f64>, wanted: Complex<f64>) -> f64 {
     let same = |x: f64, y: f64| x == y || (x.is_nan() && y.is_nan());

@@ -6,11 +6,12 @@
 use super::families::Width;
 use super::wide;
 use crate::elementwise::{
-    comparisons, float_binary, float_power, float_unary, integer_binary, integer_power, integer_unary, wrapping_pow,
+    comparisons, float_binary, float_power, float_unary, integer_binary, integer_power, integer_unary, none,
+    wrapping_pow,
 };
 use crate::machine::handler::{Handler, Lane};
 use crate::math::integer::{divisions, divisor};
-use crate::math::{single, special};
+use crate::math::single;
 use ferrax_base::DType;
 use ferrax_loops::kind::CompareOp;
 use ferrax_loops::{BinaryOp, DivisionPart, Kind, UnaryOp};
@@ -166,7 +167,7 @@ macro_rules! tile {
 }
 
 float_unary!(unary_f32: Handler, f32, single, map, tile);
-float_binary!(binary_f32: Handler, f32, single, pair, plain_pair, tile_pair, None);
+float_binary!(binary_f32: Handler, f32, single, pair, tile_pair, none, None);
 integer_unary!(unary_i32: Handler, i32, map, i32::wrapping_abs, i32::signum);
 integer_unary!(unary_u32: Handler, u32, map, std::convert::identity, |x| u32::from(x != 0));
 integer_binary!(binary_i32: Handler, i32, u32, i32, pair, plain_pair, pair);

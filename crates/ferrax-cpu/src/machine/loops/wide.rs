@@ -2,10 +2,11 @@
 
 use super::handlers::{map_imm_of, map_of, pair_of, plain_pair_of, tile_of, tile_pair_of};
 use crate::elementwise::{
-    comparisons, float_binary, float_power, float_unary, integer_binary, integer_power, integer_unary, wrapping_pow,
+    comparisons, float_binary, float_power, float_unary, integer_binary, integer_power, integer_unary, none,
+    wrapping_pow,
 };
 use crate::machine::handler::{Handler, Lane};
-use crate::math::{double, special};
+use crate::math::double;
 use ferrax_base::DType;
 use ferrax_loops::kind::CompareOp;
 use ferrax_loops::{BinaryOp, Kind, UnaryOp};
@@ -42,7 +43,7 @@ macro_rules! tile {
 }
 
 float_unary!(unary_f64: Handler, f64, double, map, tile);
-float_binary!(binary_f64: Handler, f64, double, pair, plain_pair, tile_pair, None);
+float_binary!(binary_f64: Handler, f64, double, pair, tile_pair, none, None);
 integer_unary!(unary_i64: Handler, i64, map, i64::wrapping_abs, i64::signum);
 integer_unary!(unary_u64: Handler, u64, map, std::convert::identity, |x| u64::from(x != 0));
 integer_binary!(binary_i64: Handler, i64, u64, i64, pair, plain_pair, plain_pair);
