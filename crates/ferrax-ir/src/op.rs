@@ -281,6 +281,14 @@ pub enum OpRef {
     Shared(Arc<dyn Op>),
 }
 
+impl OpRef {
+    /// Whether it calls a function of the user that no trace has recorded yet.
+    #[inline]
+    pub fn is_unrecorded(&self) -> bool {
+        matches!(self, OpRef::Shared(op) if op.stages() && op.subjaxprs().is_empty())
+    }
+}
+
 impl std::ops::Deref for OpRef {
     type Target = dyn Op;
     #[inline]
