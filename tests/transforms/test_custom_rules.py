@@ -607,8 +607,8 @@ def test_out_axes_of_batched_results_name_the_result():
 
 @pytest.mark.parametrize(("position", "error"), [(1, IndexError), (-2, ValueError)])
 def test_static_positions_beyond_the_arguments(position, error):
-    for decorate in (jax.custom_jvp, jax.custom_vjp):
+    for decorate in (ferrax.custom_jvp, ferrax.custom_vjp):
         f = decorate(lambda x: x, nondiff_argnums=(position,))
-        f.defjvp(abs) if decorate is jax.custom_jvp else f.defvjp(abs, abs)
+        f.defjvp(abs) if decorate is ferrax.custom_jvp else f.defvjp(abs, abs)
         with pytest.raises(error, match=f"nondiff_argnums {position} is not"):
             f(1.0)
