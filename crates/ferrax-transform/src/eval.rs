@@ -82,7 +82,7 @@ pub fn check_count(jaxpr: &Jaxpr, given: usize) -> Result<()> {
 
 /// Errors unless the parameters of an operation fit the operands, in the terms of one row: batching rules rely on it.
 pub(crate) fn check_params(op: &OpRef, args: &[Value]) -> Result<()> {
-    if matches!(op, OpRef::Static(_)) || op.is_unrecorded() {
+    if matches!(op, OpRef::Static(_)) || (op.stages() && op.subjaxprs().is_empty()) {
         return Ok(());
     }
     let avals: SmallVec<[Aval; 4]> = args.iter().map(Value::aval).collect();
