@@ -6,7 +6,7 @@ Callbacks get NumPy-compatible arrays and return what they announced. Read next:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -155,9 +155,30 @@ def io_callback(
     return _bind("ordered" if ordered else "io", callback, result_shape_dtypes, None, args, kwargs)
 
 
+def split_arrays(args: Any, kwargs: Any) -> tuple[list[Any], dict[int, Any], Any, Callable[[Iterable[Any]], Any]]:
+    """The arrays among arguments, the other leaves by position, the structure, and what puts arrays into it."""
+    leaves, tree = tree_util.tree_flatten((args, kwargs))
+    leaves = [v[...] if _ferrax.is_reference(v) else v for v in leaves]
+    arrays = (_ferrax.Array, np.ndarray, np.generic, int, float, complex, bool)
+    static = {i: v for i, v in enumerate(leaves) if not (isinstance(v, arrays) or hasattr(v, "__jax_array__"))}
+
+    def whole(values: Iterable[Any]) -> Any:
+        rest = iter(values)
+        return tree.unflatten([static[i] if i in static else next(rest) for i in range(tree.num_leaves)])
+
+    return [v for i, v in enumerate(leaves) if i not in static], static, tree, whole
+
+
 def debug_callback(callback: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs: Any) -> None:
     """Shows values to a Python function whose result is ignored; see `ferrax.debug.callback`."""
-    _bind("ordered_debug" if ordered else "debug", callback, None, None, args, kwargs)
+    operands, _, _, whole = split_arrays(args, kwargs)
+
+    def show(*values: Any) -> None:
+        positional, named = whole(values)
+        callback(*positional, **named)
+
+    show.__name__ = _name(callback)
+    _bind("ordered_debug" if ordered else "debug", show, None, None, tuple(operands), {})
 
 
 def debug_print(

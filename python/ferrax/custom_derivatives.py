@@ -189,7 +189,11 @@ class _Split:
     """Arguments with the static ones taken out."""
 
     def __init__(self, nondiff: frozenset[int], args: tuple[Any, ...]):
-        self.nondiff = sorted(n % len(args) for n in nondiff) if args else []
+        for n in nondiff:
+            if not -len(args) <= n < len(args):
+                error = ValueError if n < 0 else IndexError
+                raise error(f"nondiff_argnums {n} is not an argument of a call with {len(args)}")
+        self.nondiff = sorted(n % len(args) for n in nondiff)
         self.static = [args[i] for i in self.nondiff]
         dynamic = tuple(a for i, a in enumerate(args) if i not in self.nondiff)
         self.leaves, self.tree = tree_util.tree_flatten(dynamic)

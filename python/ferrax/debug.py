@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import _ferrax, tree_util
+from ferrax import _ferrax
 from ferrax._boundary import expose as _expose
-from ferrax._callbacks import debug_callback, debug_print
+from ferrax._callbacks import debug_callback, debug_print, split_arrays
 from ferrax._texts import short
 from ferrax.extend.core import Effect
 from ferrax.sharding._draw import (
@@ -130,14 +130,13 @@ class _Checker(string.Formatter):
             raise ValueError(f"Unused positional arguments to `jax.debug.print`: [{', '.join(unused)}]")
         named = [k for k in kwargs if k not in used_args]
         if named:
-            raise ValueError(f"Unused keyword arguments to `jax.debug.print`: {named}")
+            raise ValueError(
+                f"Unused keyword arguments to `jax.debug.print`: {named}. You may be passing an f-string, whose fields "
+                "are gone when it gets here: give the format without the f"
+            )
 
     def format_field(self, value: Any, format_spec: str) -> str:
         return ""
-
-
-def _is_array(x: Any) -> bool:
-    return isinstance(x, (_ferrax.Array, np.ndarray, np.generic, int, float, complex, bool))
 
 
 def print(
@@ -184,15 +183,11 @@ def _show(ordered: bool, unchecked: bool, to_log: bool, fmt: str, /, *args: Any,
     """Has the program format values and print or log the text."""
     if not unchecked:
         _Checker().format(fmt, *args, **kwargs)
-    leaves, tree = tree_util.tree_flatten((args, kwargs))
-    leaves = [v[...] if _ferrax.is_reference(v) else v for v in leaves]
-    static = {i: v for i, v in enumerate(leaves) if not _is_array(v)}
+    operands, static, tree, whole = split_arrays(args, kwargs)
     options = np.get_printoptions()
 
     def show(*values: Any) -> None:
-        rest = iter(values)
-        merged = [static[i] if i in static else _ferrax.asarray(next(rest)) for i in range(len(leaves))]
-        positional, named = tree.unflatten(merged)
+        positional, named = whole(map(_ferrax.asarray, values))
         with np.printoptions(**options):
             text = fmt.format(*positional, **named)
         if to_log:
@@ -205,7 +200,7 @@ def _show(ordered: bool, unchecked: bool, to_log: bool, fmt: str, /, *args: Any,
         record = repr(_logger.makeRecord(_logger.name, logging.INFO, "", 0, "", (), None)) if to_log else "None"
         return [fmt, str(fields), str(tree), record, str(tuple(options.items())), str(tuple(static.items()))]
 
-    debug_print(show, [v for i, v in enumerate(leaves) if i not in static], ordered, printed)
+    debug_print(show, operands, ordered, printed)
 
 
 def log(

@@ -173,7 +173,7 @@ def test_the_error_names_the_place_and_the_function(way):
     text = str(caught.value)
     assert f"It is kept in {place}." in text
     assert f"The function {fun.__name__} at {__file__}" in text
-    assert "transformed by jit" in text
+    assert "traced for jit" in text
 
 
 def stored_line(fun):

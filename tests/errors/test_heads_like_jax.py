@@ -56,11 +56,17 @@ lax.while_loop(lambda c: (1.0, 1.0), lambda c: c, 0.0) => cond_fun must return a
 lax.while_loop(lambda c: np.float32(1), lambda c: c, np.float32(0)) => cond_fun must return a boolean scalar, but got output type(s) [ShapedArray(float32[])].
 lax.while_loop(lambda c: False, lambda c: (1.0, 1.0), 0.0) => while_loop body function carry input and carry output must have the same pytree structure, but they differ:\\n\\nThe input carry c is a
 lax.while_loop(lambda c: False, lambda c: (True, True), (np.bool_(True), np.float32(0))) => The input carry component c[1] has type float32[] but the corresponding output carry component has type bool[], so the dtypes do not match.
-lax.scan(lambda c, x: c, 0, jnp.ones(3)) => scan body output must be a pair, got
+lax.switch((1.0, 1.0), [lambda x: x, lambda x: x], 1.0) => Branch index must be scalar, got (1.0, 1.0) of shape (2,).
+lax.cond(object(), lambda x: x, lambda x: x, 1.0) => Pred type must be either boolean or number, got <object
+lax.switch(object(), [lambda x: x, lambda x: x], 1.0) => Index type must be an integer, got <object
+lax.scan(lambda c, x: np.float32(0), 0, jnp.ones(3)) => scan body output must be a pair, got float32[].
+lax.scan(lambda c, x: c, 0, jnp.ones(3)) => scan body output must be a pair, got ~int32[].
 lax.scan(lambda c, x: (c, x), 0, 1.0) => scan got value with no leading axis to scan over: 1.0.
 lax.scan(lambda c, x: (c, x), 0, jnp.ones(3), length=4) => scan got `length` argument of 4 which disagrees with leading axis sizes [3].
 lax.scan(lambda c, x: (c, x), 0, (jnp.ones(3), jnp.ones(4))) => scan got values with different leading axis sizes: 3, 4.
 lax.fori_loop(np.int16(0), jnp.int32(3), lambda i, c: c, 1.0) => arguments to fori_loop must have equal types, got int16 and int32
+lax.fori_loop(True, 3, lambda i, c: c, 1.0) => arguments to fori_loop must have equal types, got bool and int32
+jax.debug.print("x = 1.0", x=1.0) => You may be passing an f-string
 jit(lambda n: lax.fori_loop(0, n, lambda i, c: c, 1.0, unroll=3))(2) => Can only use `unroll` in `fori_loop` if the loop bounds are statically known.
 vmap(lambda x: lax.psum(x, "j"), axis_name="i")(jnp.ones(3)) => Found an unbound axis name: j.
 jvp_of(lambda p, t: (p[0], jnp.ones(3))) => Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes. Expected float32[] (tangent type of float32[]) but got float32[3]

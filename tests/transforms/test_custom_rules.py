@@ -603,3 +603,12 @@ def test_out_axes_of_batched_results_name_the_result():
             ferrax.vmap(f, out_axes=out_axes)(ferrax_numpy.ones(3))
         wanted = f"at vmap out_axes{place}, got axis spec None but output was batched on axis 0"
         assert str(error.value).startswith(wanted)
+
+
+@pytest.mark.parametrize(("position", "error"), [(1, IndexError), (-2, ValueError)])
+def test_static_positions_beyond_the_arguments(position, error):
+    for decorate in (ferrax.custom_jvp, ferrax.custom_vjp):
+        f = decorate(lambda x: x, nondiff_argnums=(position,))
+        f.defjvp(abs) if decorate is ferrax.custom_jvp else f.defvjp(abs, abs)
+        with pytest.raises(error, match=f"nondiff_argnums {position} is not"):
+            f(1.0)

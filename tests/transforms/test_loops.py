@@ -356,3 +356,18 @@ def test_bounds_of_loops_stay_weakly_typed():
         return str(jax.make_jaxpr(loop)(5)), str(jax.make_jaxpr(choice)(1))
 
     assert text(ferrax) == expected(text)
+
+
+def test_bounds_that_are_known_are_numbers_without_a_dtype():
+    bounds = [("uint8", 0, 3), ("int32", 1, 4), ("float32", 0.0, 3.5), ("int16", 3, 0)]
+
+    def text(jax):
+        loop = lambda a, b, first: jax.lax.fori_loop(a, b, lambda i, c: c + i, first)
+        found = [
+            loop(jax.numpy.asarray(a, t), jax.numpy.asarray(b, t), first)
+            for t, a, b in bounds
+            for first in (0, np.int8(2), np.float16(0.5))
+        ]
+        return str([f"{jax.typeof(v)} {float(v)}" for v in found])
+
+    assert text(ferrax) == expected(text)

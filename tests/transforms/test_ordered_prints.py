@@ -63,3 +63,13 @@ def test_traced_numbers_in_nested_indices():
     np.testing.assert_array_equal(jax.jit(lambda i: x[(i, 0),])(1), x[jnp.array([1, 0])])
     with pytest.raises(TypeError):
         jax.jit(lambda i: x[(i, 0.5),])(1)
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_callbacks_get_what_is_no_array_as_it_is(ordered):
+    seen = []
+    note = lambda *args, **kwargs: seen.append((args[0], float(args[1]), args[2], kwargs))
+    f = jax.jit(lambda x: jax.debug.callback(note, "a", x, (None, note), ordered=ordered, key="b"))
+    f(1.5)
+    jax.effects_barrier()
+    assert seen == [("a", 1.5, (None, note), {"key": "b"})]

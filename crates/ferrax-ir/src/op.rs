@@ -261,6 +261,10 @@ pub trait Op: Send + Sync + 'static {
     fn stage(&self, this: &OpRef, args: &[Value]) -> Option<Result<(OpRef, Operands)>>;
     /// Whether there is something else to record in its place: its types may not be known before.
     fn stages(&self) -> bool;
+    /// Whether it calls a function of the user that no trace has recorded yet, and that may close over traced values.
+    fn is_unrecorded(&self) -> bool {
+        false
+    }
     fn eager(&self, this: &OpRef, args: &[Value]) -> Option<Result<Values>>;
     /// The named axes that it works across itself, programs in it aside.
     fn axes(&self) -> &[Arc<str>];
@@ -458,6 +462,8 @@ macro_rules! impl_op {
                 self.def().special.stage.map(|f| f(this, self.p(), args))
             }
             fn stages(&self) -> bool { self.def().special.stage.is_some() }
+            #[inline]
+            fn is_unrecorded(&self) -> bool { self.stages() && Params::subjaxprs(self.p()).is_empty() }
             fn eager(&self, this: &OpRef, args: &[Value]) -> Option<Result<Values>> {
                 self.def().special.eager.map(|f| f(this, self.p(), args))
             }

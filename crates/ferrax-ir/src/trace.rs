@@ -275,6 +275,58 @@ pub fn is_eager() -> bool {
     BASE.with_borrow(|b| b.last().is_none_or(|(_, t)| t.is_none()))
 }
 
+thread_local! {
+    /// The traces in force on this thread that run a function over a batch, innermost last.
+    static MAPPING: RefCell<Vec<TraceRef>> = const { RefCell::new(Vec::new()) };
+    /// Whether one of them continues another.
+    static CONTINUED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Changes which traces that run a function over a batch are in force on this thread, until dropped.
+pub struct MappingGuard(Vec<TraceRef>);
+
+impl MappingGuard {
+    /// Puts a trace in force.
+    pub fn enter(trace: TraceRef) -> MappingGuard {
+        MappingGuard::change(|all| all.push(trace))
+    }
+
+    /// Leaves in force what is further out than a trace, whose rules work there.
+    pub fn outside(id: TraceId) -> MappingGuard {
+        MappingGuard::change(|all| all.retain(|t| t.id() < id))
+    }
+
+    fn change(f: impl FnOnce(&mut Vec<TraceRef>)) -> MappingGuard {
+        MAPPING.with_borrow_mut(|all| {
+            let before = all.clone();
+            f(all);
+            CONTINUED.set(all.iter().any(|t| t.family() != t.id()));
+            MappingGuard(before)
+        })
+    }
+}
+
+impl Drop for MappingGuard {
+    fn drop(&mut self) {
+        let before = std::mem::take(&mut self.0);
+        CONTINUED.set(before.iter().any(|t| t.family() != t.id()));
+        drop(MAPPING.replace(before));
+    }
+}
+
+/// The trace in force that takes a value of `trace` for its own: the last that continues the same `vmap`.
+#[cold]
+fn continued(trace: &TraceRef) -> Option<TraceRef> {
+    let family = trace.family();
+    MAPPING.with_borrow(|all| all.iter().rev().find(|t| t.family() == family && t.id() > trace.id()).cloned())
+}
+
+/// The innermost of these traces, when it is further in than `floor` and than the staging trace in force.
+fn mapping_trace(floor: TraceId) -> Option<TraceRef> {
+    let staging = base_id();
+    MAPPING.with_borrow(|all| all.last().filter(|t| t.id() > floor && t.id() > staging).cloned())
+}
+
 struct NamedAxis {
     name: Arc<str>,
     size: usize,
@@ -393,7 +445,7 @@ pub fn works_across(op: &dyn Op, name: &str) -> bool {
 /// than the staging trace in force.
 #[cold]
 fn axis_trace(op: &OpRef, floor: TraceId) -> Option<TraceRef> {
-    let staging = BASE.with_borrow(|b| b.last().map_or(TraceId(0), |(id, _)| *id));
+    let staging = base_id();
     AXES.with_borrow(|axes| {
         let inner = axes.iter().rev().take_while(|a| a.trace.id() > floor && a.trace.id() > staging);
         // An outer axis of the same name is hidden, and then further out than the one that hides it.
@@ -421,19 +473,21 @@ pub fn evaluate(op: &OpRef, args: &[Value]) -> Result<Values> {
 
 /// Applies a primitive to values: the one entrance of every operation.
 pub fn bind(op: &OpRef, args: &[Value]) -> Result<Values> {
-    let mut innermost: Option<&TraceRef> = None;
+    let mut innermost: Option<TraceRef> = None;
     for arg in args {
         if let Value::Tracer(t) = arg {
             let trace = t.trace();
             if !trace.is_live() {
                 return Err(leaked(t));
             }
-            if innermost.is_none_or(|i| trace.id() > i.id()) {
-                innermost = Some(trace);
+            let own = if CONTINUED.get() { continued(trace) } else { None };
+            let trace = own.as_ref().unwrap_or(trace);
+            if innermost.as_ref().is_none_or(|i| trace.id() > i.id()) {
+                innermost = Some(trace.clone());
             }
         }
     }
-    let floor = innermost.map_or(TraceId(0), |t| t.id());
+    let floor = innermost.as_ref().map_or(TraceId(0), |t| t.id());
     if MANUAL.get() != 0
         && let Some(args) = manual::widened(op, args)?
     {
@@ -445,13 +499,16 @@ pub fn bind(op: &OpRef, args: &[Value]) -> Result<Values> {
     {
         return trace.process(&trace, op, args);
     }
+    // What its function and rules close over, no operand says.
+    if op.is_unrecorded()
+        && let Some(trace) = mapping_trace(floor)
+    {
+        return trace.process(&trace, op, args);
+    }
     let base = BASE.with_borrow(|b| b.last().filter(|(id, _)| *id > floor).and_then(|(_, t)| t.clone()));
     match (base, innermost) {
         (Some(base), _) => base.process(&base, op, args),
-        (None, Some(trace)) => {
-            let trace = trace.clone();
-            trace.process(&trace, op, args)
-        }
+        (None, Some(trace)) => trace.process(&trace, op, args),
         (None, None) => evaluate(op, args),
     }
 }
@@ -514,7 +571,7 @@ impl fmt::Display for Leak {
         let trace = self.0.trace();
         writeln!(
             f,
-            "Encountered an unexpected tracer. The function {} transformed by {} has a side effect: it kept an \
+            "Encountered an unexpected tracer. The function {} traced for {} has a side effect: it kept an \
              intermediate value with type {} beyond its own end, and that value was used now.",
             trace.debug().describe(),
             trace.transform(),

@@ -5,12 +5,12 @@ use crate::structural::{broadcast_batch, move_axis};
 use ferrax_base::config::checks_numbers;
 use ferrax_base::{Aval, Error, ErrorKind, Result, bail, error};
 use ferrax_ir::op::BatchAxis;
-use ferrax_ir::trace::{AxisGuard, CurrentGuard, works_across};
+use ferrax_ir::trace::{AxisGuard, CurrentGuard, MappingGuard, works_across};
 use ferrax_ir::{
     DebugInfo, Mapped, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value, Values, bind, manual, spread,
 };
 use smallvec::SmallVec;
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -20,8 +20,6 @@ pub type VmapAxis = BatchAxis;
 thread_local! {
     /// The family of the trace that is batching an operation.
     static FAMILY: Cell<Option<TraceId>> = const { Cell::new(None) };
-    /// The traces in force, innermost last.
-    static IN_FORCE: RefCell<Vec<TraceId>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The `vmap` whose trace is batching an operation, for rules that run functions of the user over the batch once more:
@@ -77,13 +75,12 @@ impl Trace for BatchTrace {
         }
         let named = self.axis.name.as_ref().is_some_and(|n| works_across(&**op, n));
         let vary = self.varying(op, args);
-        if dims.iter().all(Option::is_none) && !named {
+        let unrecorded = op.is_unrecorded();
+        if dims.iter().all(Option::is_none) && !named && !unrecorded {
             let outs = bind(op, &values)?;
             return Ok(outs.into_iter().enumerate().map(|(i, v)| join(this, v, None, vary(i))).collect());
         }
-        if let Some(outs) = self.with_inner_values(op, args)? {
-            return Ok(outs);
-        }
+        let _outside = unrecorded.then(|| MappingGuard::outside(self.id));
         crate::eval::check_params(op, args)?;
         let _outer = Outer(FAMILY.replace(Some(self.family)));
         let step = crate::mapped::batching(op, &self.axis, &values, &dims);
@@ -103,7 +100,10 @@ impl Trace for BatchTrace {
                 at.iter().for_each(|&at| v.note_mapped(&Mapped { at, name: self.axis.name.clone() }));
             }
         }
-        Ok(outs.into_iter().zip(dims).enumerate().map(|(i, (v, d))| join(this, v, d, vary(i))).collect())
+        // Rows that differ vary, be it for what the function closes over.
+        let closed = |d: Option<usize>| if unrecorded && d.is_some() { self.axis.manual } else { 0 };
+        let outs = outs.into_iter().zip(dims).enumerate();
+        Ok(outs.map(|(i, (v, d))| join(this, v, d, vary(i) | closed(d))).collect())
     }
 
     fn transform(&self) -> &'static str {
@@ -145,16 +145,6 @@ fn of_one_example(op: &OpRef, args: &[Value], error: Error) -> Error {
 }
 
 impl BatchTrace {
-    /// Recorded, an operation whose function closes over values of a `vmap` further in, though no operand is one of them;
-    /// `None` for all others.
-    fn with_inner_values(&self, op: &OpRef, args: &[Value]) -> Result<Option<Values>> {
-        let further_in = IN_FORCE.with_borrow(|traces| traces.last().is_some_and(|&last| last > self.id));
-        let Some(staged) = (if further_in { op.stage(op, args) } else { None }) else { return Ok(None) };
-        let (op, all) = staged?;
-        let inner = all.iter().any(|v| matches!(v, Value::Tracer(t) if t.trace().id() > self.id));
-        if inner { bind(&op, &all).map(Some) } else { Ok(None) }
-    }
-
     /// For each result of an operation the bit of the axis, when it is a manual one and the result varies over it.
     fn varying(&self, op: &OpRef, args: &[Value]) -> impl Fn(usize) -> u32 + use<> {
         let own = self.axis.manual;
@@ -204,19 +194,8 @@ fn join(trace: &TraceRef, value: Value, axis: Option<usize>, vary: u32) -> Value
 
 struct Ending<'a>(&'a BatchTrace);
 
-impl<'a> Ending<'a> {
-    /// Puts a trace in force until dropped.
-    fn of(trace: &'a BatchTrace) -> Self {
-        IN_FORCE.with_borrow_mut(|traces| traces.push(trace.id));
-        Ending(trace)
-    }
-}
-
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
-        IN_FORCE.with_borrow_mut(|traces| {
-            traces.pop();
-        });
         self.0.live.store(false, Relaxed);
     }
 }
@@ -246,7 +225,8 @@ pub fn vmap_again(
     let trace = Arc::new(BatchTrace { id, family: family.0.unwrap_or(id), live: AtomicBool::new(true), debug, axis });
     let shared: TraceRef = trace.clone();
     let outs = {
-        let _ending = Ending::of(&trace);
+        let _ending = Ending(&trace);
+        let _mapping = MappingGuard::enter(shared.clone());
         let _current = CurrentGuard::enter(id);
         let manual = trace.axis.manual;
         let _named = name.map(|n| AxisGuard::enter(n, trace.axis.size, manual, shared.clone())).transpose()?;

@@ -302,7 +302,12 @@ pub fn stage_closed(
 ) -> Result<JaxprRef> {
     let staged = stage(transform, debug, avals, f)?;
     if !staged.captured.is_empty() {
-        return Err(error!(Internal, "a rule captured a value of an enclosing trace"));
+        return Err(error!(
+            Type,
+            "a rule of a function in {} closes over a value that an enclosing transformation traces: pass it to the \
+             function as an argument, so that the rule gets it, too",
+            staged.jaxpr.debug.describe()
+        ));
     }
     Ok(JaxprRef::new(staged.jaxpr))
 }

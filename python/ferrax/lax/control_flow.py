@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ferrax import _ferrax, tree_util
-from ferrax._core import ShapedArray, result_type
+from ferrax._core import result_type
 from ferrax._shapes import static_size
 from ferrax._texts import listed, short
 from ferrax.errors import ConcretizationTypeError, TracerIntegerConversionError
@@ -81,12 +81,13 @@ def _traced_carry(name: str, fun: Callable[..., Any], carry: Any, rest: Sequence
     """
     leaves, tree = tree_util.tree_flatten(carry)
     for _ in range(5):
-        program = _ferrax.trace_to_jaxpr(fun, (tree.unflatten(leaves), *rest), None, name, of)
+        traced_for = "while_body" if name == "while_loop" else name
+        program = _ferrax.trace_to_jaxpr(fun, (tree.unflatten(leaves), *rest), None, traced_for, of)
         out_tree = program.out_tree
         if split:
             if not is_pair(out_tree):
                 raise TypeError(
-                    f"scan body output must be a pair, got {_types(program)} from {function_text(fun)}: it returns the "
+                    f"scan body output must be a pair, got {_types(program)}. {function_text(fun)} must return the "
                     "carry and what is stacked."
                 )
             out_tree = out_tree.children()[0]
@@ -116,7 +117,8 @@ def is_pair(tree: Any) -> bool:
 
 def _types(program: Any) -> str:
     """What a traced function returned, as types."""
-    return short(program.out_tree.unflatten([ShapedArray(a.shape, a.dtype) for a in program.out_avals]))
+    types = program.out_tree.unflatten(program.out_avals)
+    return short(types) if program.out_tree.num_nodes != 1 else str(types)
 
 
 def scan(
@@ -152,7 +154,7 @@ def scan(
     >>> print(total, running)
     10 [ 1  3  6 10]
     """
-    return _scan("scan", f, init, xs, length, reverse, unroll)
+    return _scan("scan", f, init, xs, length, bool(reverse), unroll)
 
 
 def _scan(
@@ -297,7 +299,7 @@ def _while_loop(
         of = None
     clock = _ferrax.trace_clock()
     body, carry, tree = _traced_carry("while_loop", body_fun, init_val, (), False, of)
-    test = _ferrax.trace_to_jaxpr(cond_fun, (tree.unflatten(carry),), None, "while_loop")
+    test = _ferrax.trace_to_jaxpr(cond_fun, (tree.unflatten(carry),), None, "while_cond")
     if _ferrax.references_since(clock) and (refs := _found(clock)):
         from ferrax._refs_calls import while_loop as while_with
 
@@ -350,21 +352,15 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
         raise TypeError("lax.fori_loop: body_fun argument should be callable.")
     given = [jnp.result_type(x) for x in (lower, upper)]
     dtype = jnp.result_type(lower, upper)
-    if given[0] != given[1] and not any(_ferrax.typeof(x).weak_type for x in (lower, upper)):
+    signed = all(np.issubdtype(t, np.signedinteger) for t in given)
+    if given[0] != given[1] and not (signed and any(_ferrax.typeof(x).weak_type for x in (lower, upper))):
         raise TypeError(
             f"lower and upper arguments to fori_loop must have equal types, got {given[0].name} and {given[1].name}."
         )
-    floats = jnp.issubdtype(dtype, np.floating) and jnp.result_type(lower) == jnp.result_type(upper)
-    if not (floats or jnp.issubdtype(dtype, np.integer)):
-        raise TypeError(
-            f"lower and upper arguments to fori_loop must have equal types, got {given[0].name} and {given[1].name}. "
-            "Both must be integers."
-        )
-    start, stop = _concrete_int(lower), _concrete_int(upper)
+    plain = _plain((lower, upper)) and np.issubdtype(dtype, np.floating)
+    start, stop = (int(x) if plain and np.ndim(x) == 0 else _concrete_int(x) for x in (lower, upper))
     if start is not None and stop is not None and _unjitted.wanted():
         return functools.reduce(lambda value, i: body_fun(i, value), range(start, stop), init_val)
-    typed = lambda x: x if isinstance(x, int) or _ferrax.typeof(x).dtype == dtype else jnp.asarray(x, dtype)
-    first = typed(lower)
     if start is not None and stop is not None:
 
         def step(carry: Any, _: Any) -> Any:
@@ -380,11 +376,12 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
                 f"fori_loop from {start} to {stop} takes {steps} steps, more than {counter.name} can count. Nest two "
                 "loops, or enable 64-bit types."
             )
-        (_, value), _ = _scan("fori_loop", step, (first, init_val), None, steps, False, unroll or 1, body_fun)
+        (_, value), _ = _scan("fori_loop", step, (start, init_val), None, steps, False, unroll or 1, body_fun)
         return value
     if unroll not in (None, False, 1):
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
-    last = typed(upper)
+    typed = lambda x: x if isinstance(x, int) or _ferrax.typeof(x).dtype == dtype else jnp.asarray(x, dtype)
+    first, last = typed(lower), typed(upper)
     for bound in (first, last):
         if np.ndim(bound) != 0:
             raise TypeError(
@@ -515,8 +512,9 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
         operands = (operand, *operands)
     if _no_number(index):
         raise TypeError(f"Index type must be an integer, got {index}.")
-    if np.ndim(index) != 0:
-        raise TypeError(f"Branch index must be scalar, got {index} of shape {np.shape(index)}.")
+    shape = np.shape(index) if _plain(index) or not isinstance(index, (list, tuple)) else (len(index),)
+    if shape != ():
+        raise TypeError(f"Branch index must be scalar, got {index} of shape {shape}.")
     if not jnp.issubdtype(jnp.result_type(index), np.integer):
         raise TypeError(f"Index type must be an integer, got {index} as {jnp.result_type(index)}.")
     branches = list(branches)
@@ -545,7 +543,8 @@ def _branch(index: Any, last: int) -> Any:
 
 
 def _no_number(x: Any) -> bool:
-    return callable(x) or isinstance(x, (str, list, tuple, dict))
+    known = x is None or isinstance(x, (bool, int, float, complex, list, tuple))
+    return not (known or hasattr(x, "dtype") or hasattr(x, "__jax_array__"))
 
 
 def _plain(tree: Any) -> bool:
@@ -585,10 +584,10 @@ def cond(pred: Any, true_fun: Any, false_fun: Any, *operands: Any, operand: Any 
         raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
     if pred is None:
         raise TypeError("cond predicate is None: pred must be a boolean scalar.")
-    if callable(pred):
-        raise TypeError(f"Pred type must be either boolean or number, got {pred}.")
-    if isinstance(pred, (str, list, tuple, dict)):
+    if isinstance(pred, (str, list, tuple)):
         raise TypeError(f"Pred must be a scalar, got {pred} of type {type(pred)}.")
+    if _no_number(pred):
+        raise TypeError(f"Pred type must be either boolean or number, got {pred}.")
     if np.ndim(pred) != 0:
         shown = str(pred) if np.size(pred) <= 16 else short(pred)
         raise TypeError(

@@ -7,12 +7,14 @@ use super::jit::inline_program;
 use super::{Callable, CallableRef, check_args, eval_reference, instantiate_all, mask};
 use ferrax_base::{Aval, Result, error};
 use ferrax_ir::op::{BatchAxis, BatchDims, Operands};
+use ferrax_ir::trace::is_eager;
 use ferrax_ir::{
     DebugInfo, Def, JaxprRef, OpRef, ParamValue, Slot, Special, Tangents, TransposeArg, Value, Values, bind,
 };
 use ferrax_transform::batching::{Family, place_axis, vmap_again};
+use ferrax_transform::programs::{BatchedProgram, batch_jaxpr};
 use ferrax_transform::{eval_jaxpr, stage};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 ferrax_ir::params! {
     /// Parameters of `custom_jvp_call`.
@@ -134,20 +136,102 @@ fn custom_jvp(_: &OpRef, p: &CustomJvp, primals: &[Value], tangents: &[Option<Va
     Ok((outs.into(), out_tangents))
 }
 
-/// A host function applied to whole batches: results are batched on axis 0.
+/// Which results of a function and of its rule have the axis of a batch, as axis 0: both must agree.
+#[derive(Clone)]
+pub(crate) struct Rows(Arc<Mutex<Found>>);
+
+enum Found {
+    /// All: a program keeps its types, and a rule may come later whose results depend on more than the function's do.
+    All,
+    /// Those that differ from row to row in what ran last.
+    Last(Vec<bool>),
+    /// What the caller has been told.
+    Settled(Vec<bool>),
+}
+
+impl Rows {
+    /// Those of a function with some operands batched.
+    pub(crate) fn of(batched: &[bool]) -> Rows {
+        let all = !is_eager() && batched.contains(&true);
+        if all { Rows(Arc::new(Mutex::new(Found::All))) } else { Rows::found() }
+    }
+
+    /// Those that differ in what will run.
+    pub(crate) fn found() -> Rows {
+        Rows(Arc::new(Mutex::new(Found::Last(Vec::new()))))
+    }
+
+    /// Those that are known.
+    pub(crate) fn told(rows: Vec<bool>) -> Rows {
+        Rows(Arc::new(Mutex::new(Found::Settled(rows))))
+    }
+
+    /// Results with their batch axes, as they are handed on; `parts` is 2 for values and their tangents.
+    pub(crate) fn place(&self, outs: &[(Value, Option<usize>)], size: usize, parts: usize) -> Result<Vec<Value>> {
+        let n = outs.len() / parts;
+        let differ: Vec<bool> = (0..n).map(|i| outs.iter().skip(i).step_by(n).any(|(_, d)| d.is_some())).collect();
+        let mut found = self.lock();
+        if let Found::Last(last) = &mut *found {
+            last.clone_from(&differ);
+        }
+        if let Found::Settled(told) = &*found
+            && let Some(i) = (0..n).find(|&i| differ[i] && !told.get(i).is_some_and(|&b| b))
+        {
+            return Err(error!(
+                Type,
+                "result {i} of the rule differs from row to row of a vmap, where the function's is the same for all of \
+                 them: let the function depend on what the rule closes over, or pass that as an argument"
+            ));
+        }
+        drop(found);
+        let on = self.mask(n);
+        let at = |(i, (v, d)): (usize, &(Value, Option<usize>))| {
+            if on[i % n] { place_axis(v, *d, Some(0), size) } else { Ok(v.clone()) }
+        };
+        outs.iter().enumerate().map(at).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Found> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Which of `n` results have the axis.
+    pub(crate) fn mask(&self, n: usize) -> Vec<bool> {
+        match &*self.lock() {
+            Found::All => vec![true; n],
+            Found::Last(rows) | Found::Settled(rows) => rows.clone(),
+        }
+    }
+
+    /// The batch axes of `n` results, for good.
+    pub(crate) fn settle(&self, n: usize) -> BatchDims {
+        let mask = self.mask(n);
+        *self.lock() = Found::Settled(mask.clone());
+        mask.iter().map(|&on| on.then_some(0)).collect()
+    }
+}
+
+/// A host function applied to whole batches.
 pub(crate) struct Batched {
     fun: CallableRef,
     axis: BatchAxis,
     batched: Vec<bool>,
     name: Arc<str>,
+    rows: Rows,
     family: Family,
 }
 
 impl Batched {
     /// `fun` over `axis`, its operands batched on axis 0 where `batched` says so.
-    pub(crate) fn wrap(fun: &CallableRef, axis: &BatchAxis, batched: Vec<bool>, name: &Arc<str>) -> CallableRef {
-        let (fun, axis, name) = (fun.clone(), axis.clone(), name.clone());
-        CallableRef(Arc::new(Batched { fun, axis, batched, name, family: Family::current() }))
+    pub(crate) fn wrap(
+        fun: &CallableRef,
+        axis: &BatchAxis,
+        batched: Vec<bool>,
+        name: &Arc<str>,
+        rows: &Rows,
+    ) -> CallableRef {
+        let (fun, axis, name, rows) = (fun.clone(), axis.clone(), name.clone(), rows.clone());
+        CallableRef(Arc::new(Batched { fun, axis, batched, name, rows, family: Family::current() }))
     }
 }
 
@@ -163,7 +247,8 @@ impl Callable for Batched {
         let debug = DebugInfo::named(&self.name);
         let outs =
             vmap_again(self.family, debug, self.axis.clone(), args, &dims, |a| self.fun.0.call_with_zeros(a, zero))?;
-        outs.iter().map(|(v, d)| place_axis(v, *d, Some(0), self.axis.size)).collect()
+        // A rule gives tangents along with the values.
+        self.rows.place(&outs, self.axis.size, if args.len() > self.batched.len() { 2 } else { 1 })
     }
 
     fn name(&self) -> String {
@@ -180,23 +265,32 @@ fn custom_jvp_batch(
 ) -> Result<(Values, BatchDims)> {
     let args = super::batch_first(args, dims, axis.size)?;
     let batched = super::mask(&dims[p.num_consts..]);
-    let jvp = Batched::wrap(&p.jvp, axis, batched.clone(), &p.name);
-    let outs = match &p.call_jaxpr {
-        Some(j) => {
-            let params = CustomJvp { call_jaxpr: Some(recorded_batch(j, axis, dims)?), jvp, ..p.clone() };
-            bind(&OpRef::new(&CUSTOM_JVP, params), &args)?
-        }
-        None => {
-            let fun = Batched::wrap(&p.fun, axis, batched, &p.name);
-            custom_jvp_call(p.name.clone(), fun, jvp, p.symbolic_zeros, &args)?
-        }
-    };
-    let n = outs.len();
-    Ok((outs, smallvec::smallvec![Some(0); n]))
+    let (rows, call_jaxpr) = batched_call(p.call_jaxpr.as_ref(), axis, dims, &batched)?;
+    let jvp = Batched::wrap(&p.jvp, axis, batched.clone(), &p.name, &rows);
+    let fun = Batched::wrap(&p.fun, axis, batched, &p.name, &rows);
+    let outs = bind(&OpRef::new(&CUSTOM_JVP, CustomJvp { call_jaxpr, fun, jvp, ..p.clone() }), &args)?;
+    let dims = rows.settle(outs.len());
+    Ok((outs, dims))
 }
 
-/// A recorded function over a batch.
-pub(crate) fn recorded_batch(j: &JaxprRef, axis: &BatchAxis, dims: &[Option<usize>]) -> Result<JaxprRef> {
-    let force = vec![true; j.outvars.len()];
-    Ok(ferrax_transform::programs::batch_jaxpr(j, axis, &super::mask(dims), &force)?.jaxpr)
+/// The recorded function, if it is recorded, over a batch, and which results have its axis.
+pub(crate) fn batched_call(
+    call: Option<&JaxprRef>,
+    axis: &BatchAxis,
+    dims: &[Option<usize>],
+    batched: &[bool],
+) -> Result<(Rows, Option<JaxprRef>)> {
+    let Some(j) = call else { return Ok((Rows::of(batched), None)) };
+    let program = recorded_batch(j, axis, dims, dims.iter().any(Option::is_some))?;
+    Ok((Rows::told(program.batched_out), Some(program.jaxpr)))
+}
+
+/// A recorded function over a batch, all of its results batched or those that differ from row to row.
+pub(crate) fn recorded_batch(
+    j: &JaxprRef,
+    axis: &BatchAxis,
+    dims: &[Option<usize>],
+    all: bool,
+) -> Result<BatchedProgram> {
+    batch_jaxpr(j, axis, &super::mask(dims), &vec![all; j.outvars.len()])
 }

@@ -4,7 +4,7 @@
 //! Linearization runs the rule's forward function and records [`CUSTOM_VJP_LINEAR`] with the residuals; its
 //! transpose is the rule's backward function. Forward mode has no rule to use and says so.
 
-use super::custom_jvp::{Batched, record, recorded_batch};
+use super::custom_jvp::{Batched, Rows, batched_call, record};
 use super::jit::inline_program;
 use super::{CallableRef, check_args, eval_reference};
 use ferrax_base::{Aval, Result, error};
@@ -224,8 +224,9 @@ pub static CUSTOM_VJP_LINEAR: Def<CustomVjpLinear> = Def {
     }),
     batch: Slot::Rule(|_, p, axis, args, dims| {
         let args = super::batch_first(args, dims, axis.size)?;
-        let rule =
-            BatchedRule::wrap(&p.rule, axis, super::mask(&dims[p.num_res..]), Some(super::mask(&dims[..p.num_res])));
+        let (residuals, batched) = (super::mask(&dims[..p.num_res]), super::mask(&dims[p.num_res..]));
+        let rows = Rows::told(vec![true; p.out_avals.0.len()]);
+        let rule = BatchedRule::wrap(&p.rule, axis, batched, Rows::told(residuals), rows);
         let params = CustomVjpLinear { rule, num_res: p.num_res, out_avals: p.out_avals.batched(axis) };
         let outs = bind(&OpRef::new(&CUSTOM_VJP_LINEAR, params), &args)?;
         let n = outs.len();
@@ -238,20 +239,22 @@ pub static CUSTOM_VJP_LINEAR: Def<CustomVjpLinear> = Def {
     special: Special { pulls_zeros: true, ..Special::NONE },
 };
 
-/// A rule applied to whole batches: results and residuals are batched on axis 0.
+/// A rule applied to whole batches: residuals and results are batched on axis 0, or the same for all rows.
 struct BatchedRule {
     rule: VjpRuleRef,
     axis: BatchAxis,
     batched: Vec<bool>,
-    /// Which residuals are batched; `None` when this rule's own `fwd` made them (all are).
-    residuals: Option<Vec<bool>>,
+    /// Which residuals are batched.
+    residuals: Rows,
+    /// Which results are.
+    rows: Rows,
     family: Family,
 }
 
 impl BatchedRule {
-    fn wrap(rule: &VjpRuleRef, axis: &BatchAxis, batched: Vec<bool>, residuals: Option<Vec<bool>>) -> VjpRuleRef {
+    fn wrap(rule: &VjpRuleRef, axis: &BatchAxis, batched: Vec<bool>, residuals: Rows, rows: Rows) -> VjpRuleRef {
         let (rule, axis) = (rule.clone(), axis.clone());
-        VjpRuleRef(Arc::new(BatchedRule { rule, axis, batched, residuals, family: Family::current() }))
+        VjpRuleRef(Arc::new(BatchedRule { rule, axis, batched, residuals, rows, family: Family::current() }))
     }
 
     fn debug(&self) -> DebugInfo {
@@ -263,23 +266,22 @@ impl VjpRule for BatchedRule {
     fn fwd(&self, args: &[Value], perturbed: &[bool]) -> Result<(Vec<Value>, Vec<Value>)> {
         let dims: Vec<Option<usize>> = self.batched.iter().map(|&b| b.then_some(0)).collect();
         let mut count = 0;
-        let outs = vmap_again(self.family, self.debug(), self.axis.clone(), args, &dims, |a| {
+        let mut outs = vmap_again(self.family, self.debug(), self.axis.clone(), args, &dims, |a| {
             let (mut outs, residuals) = self.rule.0.fwd(a, perturbed)?;
             count = outs.len();
             outs.extend(residuals);
             Ok(outs)
         })?;
-        let mut outs: Vec<Value> =
-            outs.iter().map(|(v, d)| place_axis(v, *d, Some(0), self.axis.size)).collect::<Result<_>>()?;
         let residuals = outs.split_off(count);
-        Ok((outs, residuals))
+        let size = self.axis.size;
+        Ok((self.rows.place(&outs, size, 1)?, self.residuals.place(&residuals, size, 1)?))
     }
 
     fn bwd(&self, residuals: &[Value], cts: &[Value], zero: &[bool]) -> Result<Vec<Option<Value>>> {
         let args: Vec<Value> = residuals.iter().chain(cts).cloned().collect();
         let n = residuals.len();
-        let on = |i: usize| self.residuals.as_ref().is_none_or(|r| i >= n || r[i]);
-        let dims: Vec<Option<usize>> = (0..args.len()).map(|i| on(i).then_some(0)).collect();
+        let on = self.residuals.mask(n).into_iter().chain(self.rows.mask(cts.len()));
+        let dims: Vec<Option<usize>> = on.map(|on| on.then_some(0)).collect();
         let mut there = Vec::new();
         let outs = vmap_again(self.family, self.debug(), self.axis.clone(), &args, &dims, |a| {
             let pulled = self.rule.0.bwd(&a[..n], &a[n..], zero)?;
@@ -289,9 +291,13 @@ impl VjpRule for BatchedRule {
         let mut outs = outs.into_iter();
         let pull = |(&there, &batched): (&bool, &bool)| {
             let Some((v, d)) = (if there { outs.next() } else { None }) else { return Ok(None) };
-            let whole = place_axis(&v, d, Some(0), self.axis.size)?;
-            // An operand shared by all rows collects the cotangents of all of them.
-            Ok(Some(if batched { whole } else { reduce_sum(&whole, &[0])? }))
+            // An operand shared by all rows collects their cotangents; one that is the same for all is that of a result
+            // which they share, too.
+            Ok(Some(match d {
+                Some(d) if !batched => reduce_sum(&v, &[d])?,
+                None if !batched => v,
+                _ => place_axis(&v, d, Some(0), self.axis.size)?,
+            }))
         };
         there.iter().zip(&self.batched).map(pull).collect()
     }
@@ -314,17 +320,10 @@ fn custom_vjp_batch(
 ) -> Result<(Values, BatchDims)> {
     let args = super::batch_first(args, dims, axis.size)?;
     let batched = super::mask(&dims[p.num_consts..]);
-    let rule = BatchedRule::wrap(&p.rule, axis, batched.clone(), None);
-    let outs = match &p.call_jaxpr {
-        Some(j) => {
-            let params = CustomVjp { call_jaxpr: Some(recorded_batch(j, axis, dims)?), rule, ..p.clone() };
-            bind(&OpRef::new(&CUSTOM_VJP, params), &args)?
-        }
-        None => {
-            let fun = Batched::wrap(&p.fun, axis, batched, &p.name);
-            custom_vjp_call(p.name.clone(), fun, rule, p.symbolic_zeros, &args)?
-        }
-    };
-    let n = outs.len();
-    Ok((outs, smallvec::smallvec![Some(0); n]))
+    let (rows, call_jaxpr) = batched_call(p.call_jaxpr.as_ref(), axis, dims, &batched)?;
+    let rule = BatchedRule::wrap(&p.rule, axis, batched.clone(), Rows::found(), rows.clone());
+    let fun = Batched::wrap(&p.fun, axis, batched, &p.name, &rows);
+    let outs = bind(&OpRef::new(&CUSTOM_VJP, CustomVjp { call_jaxpr, fun, rule, ..p.clone() }), &args)?;
+    let dims = rows.settle(outs.len());
+    Ok((outs, dims))
 }

@@ -159,7 +159,7 @@ fn custom_vmap_batch(
 /// The function on each device of an axis.
 fn on_devices(p: &CustomVmap, axis: &BatchAxis, args: &[Value], dims: &[Option<usize>]) -> Result<(Values, BatchDims)> {
     let args = batch_first(args, dims, axis.size)?;
-    let call = recorded_batch(&p.call, axis, dims)?;
+    let call = recorded_batch(&p.call, axis, dims, true)?.jaxpr;
     let (rule, rows) = (p.rule.clone(), mask(&dims[p.num_consts..]));
     let rule = VmapRuleRef(Arc::new(DeviceRule { rule, axis: axis.clone(), rows, family: Family::current() }));
     let outs = custom_vmap_call(CustomVmap { call, rule, ..p.clone() }, &args)?;
