@@ -2,9 +2,10 @@
 //!
 //! Read next: `blame.rs`, which finds the operation inside a program, and `report.rs` for what is said about it.
 
-use ferrax_base::config::{Flag, bits};
+use ferrax_base::config::{Flag, bits, with};
 use ferrax_base::{Buffer, DType, Result, Scalar};
 use ferrax_cpu::finite::{self, Sought};
+use ferrax_ir::trace::Payload;
 use ferrax_ir::{Array, OpRef, Value};
 
 /// Whether a check is on for this thread, or somebody looks at what runs.
@@ -43,6 +44,23 @@ pub(crate) fn found(value: &Value) -> Result<bool> {
         Value::Lit(l) => Ok(sought().is_some_and(|s| bad(s, l.scalar).is_some())),
         Value::Tracer(_) => Ok(false),
     }
+}
+
+/// Whether an array, or one that a tracer stands for, holds what a check is on for: for programs being recorded no.
+pub fn holds_behind(value: &Value) -> Result<bool> {
+    let Value::Tracer(t) = value else { return found(value) };
+    match t.payload() {
+        Payload::Staged(_) => Ok(false),
+        Payload::Batched { value, .. } => holds_behind(value),
+        Payload::Jvp { primal, tangent } => {
+            Ok(holds_behind(primal)? || tangent.as_ref().map_or(Ok(false), holds_behind)?)
+        }
+    }
+}
+
+/// Runs `f` without the checks.
+pub fn quiet<T>(f: impl FnOnce() -> T) -> T {
+    with(Flag::DebugNans, false, || with(Flag::DebugInfs, false, f))
 }
 
 /// What a number is that is searched for: `"nan"` or `"inf"`.
