@@ -318,7 +318,9 @@ def test_subclasses_of_numbers_have_their_types():
         assert jnp.result_type(*args) == jax.numpy.result_type(*args)
 
 
-@pytest.mark.parametrize("args", [("int64",), (np.float64, 1), (np.dtype("complex128"), np.float32(1)), (np.int8(1), "i8")])
+@pytest.mark.parametrize(
+    "args", [("int64",), (np.float64, 1), (np.dtype("complex128"), np.float32(1)), (np.int8(1), "i8")]
+)
 def test_dtypes_to_combine_are_explicit_requests(args):
     with pytest.warns(UserWarning, match="Explicitly requested dtype"):
         narrow = jnp.result_type(*args)
@@ -333,8 +335,16 @@ def test_dtypes_to_combine_are_explicit_requests(args):
         ferrax.config.update("jax_explicit_x64_dtypes", "warn")
 
 
-@pytest.mark.parametrize("args", [(jnp.float64,), (np.float64(1),), (np.ones(2),), (int,), ("int32",), (jnp.ones(2), 1.0)])
+@pytest.mark.parametrize(
+    "args", [(jnp.float64,), (np.float64(1),), (np.ones(2),), (int,), ("int32",), (jnp.ones(2), 1.0)]
+)
 def test_other_operands_to_combine_request_nothing(args):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         jnp.result_type(*args)
+
+
+def test_least_squares_of_nothing_but_zeros():
+    found, expected = (module.linalg.lstsq(np.zeros((3, 2)), np.ones((3, 2))) for module in (jnp, np))
+    for ours, theirs in zip(found, expected):
+        np.testing.assert_array_equal(ours, theirs if theirs is not expected[1] else [3.0, 3.0])

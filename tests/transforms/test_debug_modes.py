@@ -235,6 +235,7 @@ I = np.array([1.0, np.inf, -np.inf], np.float32)
         lambda: jnp.nanmedian(N),
         lambda: (jnp.nanmax(N), jnp.nanmin(N), jnp.nanmean(N), jnp.nanvar(N), jnp.nansum(N)),
         lambda: jnp.nan_to_num(N),
+        lambda: (jnp.isinf(N), jnp.hypot(I, I), jnp.logaddexp(I, I[::-1]), jnp.asarray(I) // 0.0),
         lambda: logsumexp(I),
         lambda: logsumexp(np.ones(3, np.float32), b=-np.ones(3, np.float32)),
         lambda: ferrax.vmap(lambda x: jnp.isclose(x, I))(I),

@@ -42,13 +42,7 @@ impl<const M: bool> FastCall for Boundary<M> {
         if watched() {
             watch::called(self.0.bind(py), &args)?;
         }
-        match args.forward(self.0.bind(py)) {
-            Ok(result) => Ok(result.unbind()),
-            Err(error) => match self.good_result(&args, &error)? {
-                Some(result) => Ok(result),
-                None => Err(without_frames(py, error)),
-            },
-        }
+        call(self.0.bind(py), &args)
     }
 
     fn traverse(&self, visit: &mut Visit) {
@@ -61,44 +55,51 @@ impl<const M: bool> FastCall for Boundary<M> {
     }
 }
 
+/// Calls a function of the library for a user.
+#[inline]
+pub fn call<'py>(function: &Bound<'py, PyAny>, args: &Args<'_, 'py>) -> PyResult<Py<PyAny>> {
+    match args.forward(function) {
+        Ok(result) => Ok(result.unbind()),
+        Err(error) => match good_result(function, args, &error)? {
+            Some(result) => Ok(result),
+            None => Err(without_frames(args.py(), error)),
+        },
+    }
+}
+
 /// Packages whose functions are one operation to the user, whatever they are made of.
 const WHOLE: [&str; 6] = ["numpy", "scipy", "nn", "random", "lax", "image"];
 
-impl<const M: bool> Boundary<M> {
-    /// The result of a function of the library that `debug_nans` or `debug_infs` stopped inside, where the result itself
-    /// is good. `None` for other errors, and when a function of the user's may have made the number.
-    #[cold]
-    fn good_result(&self, args: &Args<'_, '_>, error: &PyErr) -> PyResult<Option<Py<PyAny>>> {
-        let py = args.py();
-        if !checks_numbers() || Flag::DisableJit.get() || !error.is_instance_of::<PyFloatingPointError>(py) {
-            return Ok(None);
-        }
-        let module: String = self.0.bind(py).getattr(intern!(py, "__module__"))?.extract()?;
-        let package = module.strip_prefix("ferrax.").and_then(|m| m.split('.').next());
-        if !package.is_some_and(|p| WHOLE.contains(&p)) {
-            return Ok(None);
-        }
-        for argument in args.positional().chain(args.keywords().map(|(_, value)| value)) {
-            // dtypes may be callable
-            if argument.is_callable()
-                && !argument.hasattr(intern!(py, "dtype"))?
-                && !argument.is_instance_of::<PyType>()
-            {
-                return Ok(None);
-            }
-        }
-        let Ok(result) = debug::quiet(|| args.forward(self.0.bind(py))) else { return Ok(None) };
-        let mut leaves = Leaves::new();
-        flatten_into(&result, &mut leaves)?;
-        for leaf in &leaves {
-            if let Some(value) = quick_value(leaf.bind(py))
-                && debug::holds_behind(&value).py()?
-            {
-                return Ok(None);
-            }
-        }
-        Ok(Some(result.unbind()))
+/// The result of a function of the library that `debug_nans` or `debug_infs` stopped inside, where the result itself
+/// is good. `None` for other errors, and when a function of the user's may have made the number.
+#[cold]
+fn good_result<'py>(function: &Bound<'py, PyAny>, args: &Args<'_, 'py>, error: &PyErr) -> PyResult<Option<Py<PyAny>>> {
+    let py = args.py();
+    if !checks_numbers() || Flag::DisableJit.get() || !error.is_instance_of::<PyFloatingPointError>(py) {
+        return Ok(None);
     }
+    let module: String = function.getattr(intern!(py, "__module__"))?.extract()?;
+    let package = module.strip_prefix("ferrax.").and_then(|m| m.split('.').next());
+    if !package.is_some_and(|p| WHOLE.contains(&p)) {
+        return Ok(None);
+    }
+    for argument in args.positional().chain(args.keywords().map(|(_, value)| value)) {
+        // dtypes may be callable
+        if argument.is_callable() && !argument.hasattr(intern!(py, "dtype"))? && !argument.is_instance_of::<PyType>() {
+            return Ok(None);
+        }
+    }
+    let Ok(result) = debug::quiet(|| args.forward(function)) else { return Ok(None) };
+    let mut leaves = Leaves::new();
+    flatten_into(&result, &mut leaves)?;
+    for leaf in &leaves {
+        if let Some(value) = quick_value(leaf.bind(py))
+            && debug::holds_behind(&value).py()?
+        {
+            return Ok(None);
+        }
+    }
+    Ok(Some(result.unbind()))
 }
 
 /// The error with the library's frames taken out of its tracebacks.

@@ -3,7 +3,8 @@
 //! Read next: `blame.rs`, which finds the operation inside a program, and `report.rs` for what is said about it.
 
 use ferrax_base::config::{Flag, bits, with};
-use ferrax_base::{Buffer, DType, Result, Scalar};
+use ferrax_base::error::ErrorKind;
+use ferrax_base::{Buffer, DType, Error, Result, Scalar};
 use ferrax_cpu::finite::{self, Sought};
 use ferrax_ir::trace::Payload;
 use ferrax_ir::{Array, OpRef, Value};
@@ -55,6 +56,23 @@ pub fn holds_behind(value: &Value) -> Result<bool> {
         Payload::Jvp { primal, tangent } => {
             Ok(holds_behind(primal)? || tangent.as_ref().map_or(Ok(false), holds_behind)?)
         }
+    }
+}
+
+/// What a function of several operations gives, which a check stops for its result alone.
+#[inline]
+pub fn whole(f: impl Fn() -> Result<Value>) -> Result<Value> {
+    match f() {
+        Err(error) if matches!(*error.0, ErrorKind::FloatingPoint(_)) => good_result(f, error),
+        found => found,
+    }
+}
+
+#[cold]
+fn good_result(f: impl Fn() -> Result<Value>, error: Error) -> Result<Value> {
+    match quiet(f) {
+        Ok(result) if !holds_behind(&result)? => Ok(result),
+        _ => Err(error),
     }
 }
 
