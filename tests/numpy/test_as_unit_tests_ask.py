@@ -348,3 +348,12 @@ def test_least_squares_of_nothing_but_zeros():
     found, expected = (module.linalg.lstsq(np.zeros((3, 2)), np.ones((3, 2))) for module in (jnp, np))
     for ours, theirs in zip(found, expected):
         np.testing.assert_array_equal(ours, theirs if theirs is not expected[1] else [3.0, 3.0])
+
+
+def test_dtypes_that_dlpack_hands_over():
+    from jax._src import dlpack as theirs
+
+    from ferrax._src import dlpack as ours
+
+    assert ours.SUPPORTED_DTYPES_SET == theirs.SUPPORTED_DTYPES_SET
+    assert jnp.float32 in ours.SUPPORTED_DTYPES and jnp.int4 not in ours.SUPPORTED_DTYPES

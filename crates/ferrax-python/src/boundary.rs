@@ -5,6 +5,8 @@
 //! exceptions it was raised from), so that the last frame shown is the user's. Frames of the user's own functions
 //! that the library called stay. `jax_traceback_filtering="off"` keeps everything.
 //!
+//! A call is one operation to the user: `debug_nans` and `debug_infs` look at its result, not at what it is made of.
+//!
 //! Nothing is added to the cost of a call but the call itself; nothing is looked at until an error leaves, or while
 //! somebody watches (`watch.rs`).
 
