@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ferrax import _ferrax, tree_util
+from ferrax._core import canonicalize_dtype
 from ferrax._texts import differences, short
 from ferrax.sharding._manual import names_in_force
 
@@ -36,6 +37,8 @@ def _bind(
     leaves, tree = tree_util.tree_flatten((args, kwargs))
     structs, out_tree = tree_util.tree_flatten(result)
     announced = [_ferrax.typeof(struct).dtype for struct in structs]
+    # a `ShapedArray` keeps 64 bits
+    announced = [canonicalize_dtype(d) if isinstance(d, np.dtype) else d for d in announced]
     for struct, dtype in zip(structs, announced, strict=True):
         if getattr(struct, "dtype", dtype) != dtype:
             raise ValueError(
@@ -77,7 +80,7 @@ def _name(callback: Callable[..., Any]) -> str:
 def _checked(callback: Callable[..., Any], i: int, out: Any, dtype: Any) -> Any:
     """A result in the announced dtype; Python's numbers and NumPy's defaults lose their 64 bits where those are off."""
     array = np.asarray(out)
-    got = _ferrax.canonicalize_dtype(array.dtype)
+    got = canonicalize_dtype(array.dtype)
     if got != dtype:
         raise _ferrax.JaxRuntimeError(
             f"Incorrect output dtype for return value #{i} of callback {_name(callback)}: Expected: {dtype}, "

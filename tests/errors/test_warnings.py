@@ -172,5 +172,6 @@ def test_callbacks_may_return_64_bits():
         out = jax.jit(lambda x, d=dtype, v=value: jax.pure_callback(lambda x: v, jax.ShapeDtypeStruct((), d), x))(0)
         assert out.dtype == dtype
         assert out == value
-    with pytest.raises(ValueError, match="cannot specify 64-bit types when `jax_enable_x64` is disabled"):
-        jax.pure_callback(np.sin, jax.ShapeDtypeStruct((), F), 1.0)
+    for announced in (jax.ShapeDtypeStruct((), F), jax.core.ShapedArray((), F)):
+        with pytest.raises(ValueError, match="cannot specify 64-bit types when `jax_enable_x64` is disabled"):
+            jax.pure_callback(np.sin, announced, 1.0)

@@ -1,6 +1,7 @@
 """What JAX's unit tests of NumPy's functions ask for: members that stay, copies, committed arrays, programs kept."""
 
 import enum
+import warnings
 
 import jax
 import numpy as np
@@ -203,6 +204,14 @@ def test_transforms_of_nothing(name):
         getattr(jnp.fft, name)(x, norm="none")
 
 
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft"])
+def test_transforms_over_no_axis_in_particular(name):
+    x = np.arange(12.0, dtype="float32").reshape(3, 4)
+    for n in (None, 3):
+        expected = getattr(jax.numpy.fft, name)(x, n, axis=None)
+        np.testing.assert_allclose(getattr(jnp.fft, name)(x, n, axis=None), expected, rtol=1e-5, atol=1e-5)
+
+
 def test_transforms_to_nothing_are_refused():
     with pytest.raises(ValueError, match="Shape should be positive"):
         jnp.fft.fft(jnp.ones(3), n=0)
@@ -307,3 +316,44 @@ class _Pick(enum.IntEnum):
 def test_subclasses_of_numbers_have_their_types():
     for args in [(_Pick.SOME,), (_Half(0.5),), (np.int8(1), _Pick.SOME), (np.int8(1), _Half(0.5)), (True,)]:
         assert jnp.result_type(*args) == jax.numpy.result_type(*args)
+
+
+@pytest.mark.parametrize(
+    "args", [("int64",), (np.float64, 1), (np.dtype("complex128"), np.float32(1)), (np.int8(1), "i8")]
+)
+def test_dtypes_to_combine_are_explicit_requests(args):
+    with pytest.warns(UserWarning, match="Explicitly requested dtype"):
+        narrow = jnp.result_type(*args)
+    try:
+        ferrax.config.update("jax_explicit_x64_dtypes", "allow")
+        with jax.enable_x64(True):
+            assert jnp.result_type(*args) == jax.numpy.result_type(*args) != narrow
+        ferrax.config.update("jax_explicit_x64_dtypes", "error")
+        with pytest.raises(ValueError, match="Explicitly requested dtype"):
+            ferrax.dtypes.result_type(*args)
+    finally:
+        ferrax.config.update("jax_explicit_x64_dtypes", "warn")
+
+
+@pytest.mark.parametrize(
+    "args", [(jnp.float64,), (np.float64(1),), (np.ones(2),), (int,), ("int32",), (jnp.ones(2), 1.0)]
+)
+def test_other_operands_to_combine_request_nothing(args):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        jnp.result_type(*args)
+
+
+def test_least_squares_of_nothing_but_zeros():
+    found, expected = (module.linalg.lstsq(np.zeros((3, 2)), np.ones((3, 2))) for module in (jnp, np))
+    for ours, theirs in zip(found, expected):
+        np.testing.assert_array_equal(ours, theirs if theirs is not expected[1] else [3.0, 3.0])
+
+
+def test_dtypes_that_dlpack_hands_over():
+    from jax._src import dlpack as theirs
+
+    from ferrax._src import dlpack as ours
+
+    assert ours.SUPPORTED_DTYPES_SET == theirs.SUPPORTED_DTYPES_SET
+    assert jnp.float32 in ours.SUPPORTED_DTYPES and jnp.int4 not in ours.SUPPORTED_DTYPES

@@ -6,6 +6,7 @@ import pytest
 
 import ferrax
 import ferrax.numpy as jnp
+from ferrax.scipy.special import logsumexp
 
 
 def bad(x):
@@ -219,6 +220,55 @@ def test_what_is_not_a_result_is_not_reported():
     for jax in (reference, ferrax):
         with jax.debug_nans(True):
             assert f(jax) == 0.0
+
+
+N = np.array([1.0, np.nan, 3.0], np.float32)
+I = np.array([1.0, np.inf, -np.inf], np.float32)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: jnp.isclose(I, I[::-1]),
+        lambda: jnp.allclose(I, I),
+        lambda: jnp.nanquantile(N, 0.5),
+        lambda: jnp.nanmedian(N),
+        lambda: (jnp.nanmax(N), jnp.nanmin(N), jnp.nanmean(N), jnp.nanvar(N), jnp.nansum(N)),
+        lambda: jnp.nan_to_num(N),
+        lambda: (jnp.isinf(N), jnp.hypot(I, I), jnp.logaddexp(I, I[::-1]), jnp.asarray(I) // 0.0),
+        lambda: logsumexp(I),
+        lambda: logsumexp(np.ones(3, np.float32), b=-np.ones(3, np.float32)),
+        lambda: ferrax.vmap(lambda x: jnp.isclose(x, I))(I),
+        lambda: ferrax.jvp(jnp.nanmean, (N,), (np.ones(3, np.float32),)),
+    ],
+)
+def test_what_the_library_throws_away_is_not_reported(call):
+    with ferrax.debug_nans():
+        call()
+
+
+def test_results_of_the_library_are_reported():
+    everything = np.full(3, np.nan, np.float32)
+    for call in (
+        lambda: jnp.nanmean(everything),
+        lambda: ferrax.vmap(lambda x: jnp.nanmean(x * everything))(I),
+        lambda: ferrax.jvp(jnp.nanmean, (everything,), (I,)),
+        # a function of the user's is his own
+        lambda: jnp.apply_along_axis(lambda row: jnp.where(row < 0, 0.0, jnp.log(row - 4.0)) > 0, 0, np.ones(3)),
+    ):
+        text_of(call)
+
+
+def test_constants_of_branches():
+    def chosen(x):
+        return ferrax.lax.cond(x == 1, lambda _: np.nan, lambda _: 2.0, None)
+
+    for call in (chosen, ferrax.jit(chosen)):
+        with ferrax.debug_nans():
+            assert call(2) == 2.0
+        assert text_of(lambda call=call: call(1)).startswith(f"invalid value (nan) encountered in cond at {__file__}")
+    text = text_of(lambda: ferrax.lax.scan(lambda c, x: (c, np.nan), 0.0, N))
+    assert "encountered in scan" in text
 
 
 def test_prints_are_not_repeated(capsys):

@@ -5,19 +5,27 @@
 //! exceptions it was raised from), so that the last frame shown is the user's. Frames of the user's own functions
 //! that the library called stay. `jax_traceback_filtering="off"` keeps everything.
 //!
+//! A call is one operation to the user: `debug_nans` and `debug_infs` look at its result, not at what it is made of.
+//!
 //! Nothing is added to the cost of a call but the call itself; nothing is looked at until an error leaves, or while
 //! somebody watches (`watch.rs`).
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use pyo3::exceptions::PyFloatingPointError;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 
 use crate::api::source::in_library;
+use crate::errors::IntoPyResult;
 use crate::fastcall::{Args, FastCall, Visit, new_bare};
+use crate::tree::{Leaves, flatten_into};
+use crate::value::quick_value;
 use crate::watch;
-use ferrax_base::config::watched;
+use ferrax::debug;
+use ferrax_base::config::{Flag, checks_numbers, watched};
 
 /// Whether errors leave without the library's frames.
 static FILTER: AtomicBool = AtomicBool::new(true);
@@ -36,10 +44,7 @@ impl<const M: bool> FastCall for Boundary<M> {
         if watched() {
             watch::called(self.0.bind(py), &args)?;
         }
-        match args.forward(self.0.bind(py)) {
-            Ok(result) => Ok(result.unbind()),
-            Err(error) => Err(without_frames(py, error)),
-        }
+        call(self.0.bind(py), &args)
     }
 
     fn traverse(&self, visit: &mut Visit) {
@@ -50,6 +55,53 @@ impl<const M: bool> FastCall for Boundary<M> {
     fn getattr(&self, slf: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<Py<PyAny>>> {
         Ok(self.0.bind(slf.py()).getattr_opt(name)?.map(Bound::unbind))
     }
+}
+
+/// Calls a function of the library for a user.
+#[inline]
+pub fn call<'py>(function: &Bound<'py, PyAny>, args: &Args<'_, 'py>) -> PyResult<Py<PyAny>> {
+    match args.forward(function) {
+        Ok(result) => Ok(result.unbind()),
+        Err(error) => match good_result(function, args, &error)? {
+            Some(result) => Ok(result),
+            None => Err(without_frames(args.py(), error)),
+        },
+    }
+}
+
+/// Packages whose functions are one operation to the user, whatever they are made of.
+const WHOLE: [&str; 6] = ["numpy", "scipy", "nn", "random", "lax", "image"];
+
+/// The result of a function of the library that `debug_nans` or `debug_infs` stopped inside, where the result itself
+/// is good. `None` for other errors, and when a function of the user's may have made the number.
+#[cold]
+fn good_result<'py>(function: &Bound<'py, PyAny>, args: &Args<'_, 'py>, error: &PyErr) -> PyResult<Option<Py<PyAny>>> {
+    let py = args.py();
+    if !checks_numbers() || Flag::DisableJit.get() || !error.is_instance_of::<PyFloatingPointError>(py) {
+        return Ok(None);
+    }
+    let module: String = function.getattr(intern!(py, "__module__"))?.extract()?;
+    let package = module.strip_prefix("ferrax.").and_then(|m| m.split('.').next());
+    if !package.is_some_and(|p| WHOLE.contains(&p)) {
+        return Ok(None);
+    }
+    for argument in args.positional().chain(args.keywords().map(|(_, value)| value)) {
+        // dtypes may be callable
+        if argument.is_callable() && !argument.hasattr(intern!(py, "dtype"))? && !argument.is_instance_of::<PyType>() {
+            return Ok(None);
+        }
+    }
+    let Ok(result) = debug::quiet(|| args.forward(function)) else { return Ok(None) };
+    let mut leaves = Leaves::new();
+    flatten_into(&result, &mut leaves)?;
+    for leaf in &leaves {
+        if let Some(value) = quick_value(leaf.bind(py))
+            && debug::holds_behind(&value).py()?
+        {
+            return Ok(None);
+        }
+    }
+    Ok(Some(result.unbind()))
 }
 
 /// The error with the library's frames taken out of its tracebacks.

@@ -18,7 +18,7 @@ use ferrax_ir::{Lit, Value};
 use ferrax_ops as ops;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 use pyo3::{PyTypeInfo, intern};
 
 /// What a nested list holds.
@@ -315,9 +315,31 @@ fn type_of(object: &Bound<'_, PyAny>) -> PyResult<(DType, bool)> {
     Ok((spec.dtype.canonical(config::x64()), weak))
 }
 
+/// Whether it is a dtype of NumPy's, a scalar type of it, or the name of one.
+fn is_dtype(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if object.is_instance_of::<PyString>() {
+        return Ok(true);
+    }
+    if value::quick_value(object).is_some() || numpy_interop::is_array(object)? {
+        return Ok(false);
+    }
+    let of_numpy = |name: &str| object.py().import("numpy")?.getattr(name);
+    match object.cast::<PyType>() {
+        Ok(class) => class.is_subclass(&of_numpy("generic")?),
+        Err(_) => object.is_instance(&of_numpy("dtype")?),
+    }
+}
+
 fn joined(args: &Bound<'_, PyTuple>) -> PyResult<(DType, bool)> {
     let floats = (DType::F64.canonical(config::x64()), false); // what NumPy takes None for
-    let of = |a: Bound<'_, PyAny>| if a.is_none() { Ok(floats) } else { type_of(&a) };
+    let of = |a: Bound<'_, PyAny>| match type_of(&a) {
+        _ if a.is_none() => Ok(floats),
+        // dtypes of NumPy are explicit requests
+        Ok((_, weak)) if !config::x64() && is_dtype(&a)? => {
+            Ok((dtypes::parse(&a, "result_type")?.canonical(a.py(), Some("dtype"))?, weak))
+        }
+        found => found,
+    };
     let types = args.iter().map(of).collect::<PyResult<Vec<_>>>()?;
     promote::result_type(&types).py()
 }

@@ -7,7 +7,7 @@
 //! Read next: `ferrax::numpy` for what the functions do, `ferrax/numpy/_reductions.py` for definitions.
 
 use crate::array::{PyArray, wrap};
-use crate::boundary::without_frames;
+use crate::boundary;
 use crate::errors::IntoPyResult;
 use crate::fastcall::{self, Args, FastCall, Signature, Visit};
 use crate::{creation, dtypes, watch};
@@ -73,7 +73,7 @@ impl FastCall for Shortcut {
         };
         match out {
             Some(out) => Ok(out),
-            None => args.forward(self.definition.bind(py)).map(Bound::unbind).map_err(|e| without_frames(py, e)),
+            None => boundary::call(self.definition.bind(py), &args),
         }
     }
 

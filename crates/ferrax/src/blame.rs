@@ -6,10 +6,9 @@
 //!
 //! Read next: `report.rs` for what is said, `debug.rs` for who asks.
 
-use crate::debug::{element, found};
+use crate::debug::{element, found, quiet};
 use crate::dispatch;
 use crate::report::{Report, bad_result};
-use ferrax_base::config::{Flag, with};
 use ferrax_base::source::Replay;
 use ferrax_base::{Error, Result, Scalar, Source, error};
 use ferrax_ir::op::OpRole;
@@ -83,15 +82,19 @@ impl Walk {
         if let OpRole::Calls(inner) = op.role() {
             return self.program(&inner, args);
         }
-        if let Some(p) = op.of(&scan::SCAN) {
-            return self.scan(p, args);
-        }
-        if let Some(p) = op.of(&while_loop::WHILE) {
-            return self.while_loop(p, args);
-        }
-        if let Some(p) = op.of(&cond::COND) {
+        let results = if let Some(p) = op.of(&scan::SCAN) {
+            Some(self.scan(p, args)?)
+        } else if let Some(p) = op.of(&while_loop::WHILE) {
+            Some(self.while_loop(p, args)?)
+        } else if let Some(p) = op.of(&cond::COND) {
             let last = p.branches.len() as i64 - 1;
-            return self.program(&p.branches[integer(&args[0])?.clamp(0, last) as usize], &args[1..]);
+            Some(self.program(&p.branches[integer(&args[0])?.clamp(0, last) as usize], &args[1..])?)
+        } else {
+            None
+        };
+        if let Some(results) = results {
+            // no operation inside made it: a constant, or an operand
+            return self.looked_at(op, args, results, source, place);
         }
         let recorded = op.of(&custom_jvp::CUSTOM_JVP).and_then(|p| p.call_jaxpr.as_ref());
         if let Some(inner) = recorded.or_else(|| op.of(&custom_vjp::CUSTOM_VJP).and_then(|p| p.call_jaxpr.as_ref())) {
@@ -101,12 +104,24 @@ impl Walk {
             return Ok(Vec::new());
         }
         let results = quiet(|| dispatch::evaluate(op, args))?;
+        self.looked_at(op, args, results.into_vec(), source, place)
+    }
+
+    /// The results of an operation; the report of it when one is bad.
+    fn looked_at(
+        &self,
+        op: &OpRef,
+        args: &[Value],
+        results: Vec<Value>,
+        source: Source,
+        place: Place<'_>,
+    ) -> Result<Vec<Value>> {
         for result in &results {
             if found(result)? {
                 return Err(self.report(op, args, &results, source, place)?);
             }
         }
-        Ok(results.into_vec())
+        Ok(results)
     }
 
     /// Runs `f` as a step of a loop: of the user's iteration that it stands for, if it does.
@@ -186,7 +201,7 @@ impl Walk {
         let result = &results[at];
         let mapped: Vec<Mapped> = match place {
             Some((jaxpr, outputs)) => jaxpr.mapped_axes(outputs[at]).cloned().collect(),
-            None => quiet(|| Ok(axes_of_result(result.shape())))?,
+            None => quiet(|| axes_of_result(result.shape())),
         };
         Report { op, args, result, source, steps: &self.steps, mapped: &mapped }.error()
     }
@@ -210,11 +225,6 @@ fn iteration(of: Loop, primitive: &str, number: i64, carried: Option<&Value>) ->
         }
     }
     Ok(Some(text))
-}
-
-/// Runs `f` without the checks.
-fn quiet<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
-    with(Flag::DebugNans, false, || with(Flag::DebugInfs, false, f))
 }
 
 fn integer(v: &Value) -> Result<i64> {

@@ -2,9 +2,11 @@
 //!
 //! Read next: `blame.rs`, which finds the operation inside a program, and `report.rs` for what is said about it.
 
-use ferrax_base::config::{Flag, bits};
-use ferrax_base::{Buffer, DType, Result, Scalar};
+use ferrax_base::config::{Flag, bits, with};
+use ferrax_base::error::ErrorKind;
+use ferrax_base::{Buffer, DType, Error, Result, Scalar};
 use ferrax_cpu::finite::{self, Sought};
+use ferrax_ir::trace::Payload;
 use ferrax_ir::{Array, OpRef, Value};
 
 /// Whether a check is on for this thread, or somebody looks at what runs.
@@ -43,6 +45,40 @@ pub(crate) fn found(value: &Value) -> Result<bool> {
         Value::Lit(l) => Ok(sought().is_some_and(|s| bad(s, l.scalar).is_some())),
         Value::Tracer(_) => Ok(false),
     }
+}
+
+/// Whether an array, or one that a tracer stands for, holds what a check is on for: for programs being recorded no.
+pub fn holds_behind(value: &Value) -> Result<bool> {
+    let Value::Tracer(t) = value else { return found(value) };
+    match t.payload() {
+        Payload::Staged(_) => Ok(false),
+        Payload::Batched { value, .. } => holds_behind(value),
+        Payload::Jvp { primal, tangent } => {
+            Ok(holds_behind(primal)? || tangent.as_ref().map_or(Ok(false), holds_behind)?)
+        }
+    }
+}
+
+/// What a function of several operations gives, which a check stops for its result alone.
+#[inline]
+pub fn whole(f: impl Fn() -> Result<Value>) -> Result<Value> {
+    match f() {
+        Err(error) if matches!(*error.0, ErrorKind::FloatingPoint(_)) => good_result(f, error),
+        found => found,
+    }
+}
+
+#[cold]
+fn good_result(f: impl Fn() -> Result<Value>, error: Error) -> Result<Value> {
+    match quiet(f) {
+        Ok(result) if !holds_behind(&result)? => Ok(result),
+        _ => Err(error),
+    }
+}
+
+/// Runs `f` without the checks.
+pub fn quiet<T>(f: impl FnOnce() -> T) -> T {
+    with(Flag::DebugNans, false, || with(Flag::DebugInfs, false, f))
 }
 
 /// What a number is that is searched for: `"nan"` or `"inf"`.

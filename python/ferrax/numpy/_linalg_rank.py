@@ -196,7 +196,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid
         solution = _creation.zeros((n, y.shape[1]), x.dtype)
     else:
         u, s, vh = svd(x, full_matrices=False)
-        used = s >= asarray(cutoff, dtype=s.dtype) * s[0]
+        used = (s > 0) & (s >= asarray(cutoff, dtype=s.dtype) * s[0])
         rank = _reductions.sum(used, dtype=default_int())
         inverse = where(used, 1 / where(used, s, 1), 0)[:, None]
         moved = _products.matmul(adjoint(u), y)

@@ -109,11 +109,11 @@ def _single_or_double(dtype: Any) -> np.dtype:
     return np.dtype(np.float64 if dtype in (np.float64, np.complex128) else np.float32)
 
 
-def _one(name: str, kind: str, a: ArrayLike, n: int | None, axis: int, norm: str | None) -> Array:
+def _one(name: str, kind: str, a: ArrayLike, n: int | None, axis: int | None, norm: str | None) -> Array:
     if isinstance(axis, (tuple, list)):
         raise ValueError(f"jax.numpy.fft.{name} does not support multiple axes. Please use jax.numpy.fft.{name}n. "
                          f"Got axis = {axis!r}.")  # fmt: skip
-    return _transform(name, kind, a, None if n is None else (n,), (axis,), norm)
+    return _transform(name, kind, a, None if n is None else (n,), None if axis is None else (axis,), norm)
 
 
 def _two(name: str, kind: str, a: ArrayLike, s: Any, axes: Any, norm: str | None) -> Array:

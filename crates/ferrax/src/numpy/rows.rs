@@ -3,6 +3,7 @@
 //! Read next: `unary.rs`.
 
 use super::promote::{self, Rule};
+use crate::debug::whole;
 use crate::direct::{self, Operand};
 use ferrax_base::{DType, Result, promotion};
 use ferrax_ir::trace::{bind1, is_eager};
@@ -84,7 +85,7 @@ impl Unary {
         let x = promote::one(self.rule, x)?;
         match (self.direct)(x.dtype()) {
             Some(op) => bind1(&op, std::slice::from_ref(&x)),
-            None => (self.general)(&x),
+            None => whole(|| (self.general)(&x)),
         }
     }
 
@@ -156,7 +157,7 @@ impl Binary {
             Some(op) => bind1(&op, &[x, y]),
             None => {
                 promote::compatible(self.name, &x, &y)?;
-                (self.general)(&x, &y)
+                whole(|| (self.general)(&x, &y))
             }
         }
     }

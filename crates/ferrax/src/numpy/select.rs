@@ -4,6 +4,7 @@ use super::binary::{maximum, minimum};
 use super::promote::{self, Rule};
 use super::rows::alike;
 use super::unary::to_bool;
+use crate::debug::whole;
 use crate::direct::{self, Operand};
 use ferrax_base::{Result, Shape, bail};
 use ferrax_ir::trace::is_eager;
@@ -65,16 +66,12 @@ pub fn clip(x: &Value, min: Option<&Value>, max: Option<&Value>) -> Result<Value
              components via jax.numpy.real/imag respectively."
         );
     }
-    let mut out = x.clone();
     for bound in [min, max].into_iter().flatten() {
         let [x, bound] = promote::two("clip", Rule::None, x, bound)?;
         promote::compatible("clip", &x, &bound)?;
     }
-    if let Some(min) = min {
-        out = maximum(min, &out)?;
-    }
-    match max {
-        Some(max) => minimum(max, &out),
-        None => Ok(out),
-    }
+    whole(|| {
+        let out = min.map_or_else(|| Ok(x.clone()), |min| maximum(min, x))?;
+        max.map_or_else(|| Ok(out.clone()), |max| minimum(max, &out))
+    })
 }
