@@ -83,3 +83,8 @@ def test_slopes_of_keys_are_none():
 def test_wide_orthogonal_matrices_are_those_of_jax(n, m, dtype):
     found, expected = both("orthogonal", n, (2,), dtype, m)
     np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_binomials_of_a_narrow_probability_end():
+    p = ferrax.numpy.ones((3,), "float8_e4m3fn")
+    np.testing.assert_array_equal(random.binomial(random.key(0), 1.0, p), np.ones(3))

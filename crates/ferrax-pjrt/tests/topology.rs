@@ -38,7 +38,8 @@ fn description(name: &str, memory: u64, bandwidth: u64) -> String {
         ("device_memory_size", memory),
         ("memory_bandwidth", bandwidth),
     ];
-    let limits: String = limits.iter().map(|(field, value)| format!("{field}: {value} ")).collect();
+    let limits: Vec<String> = limits.iter().map(|(field, value)| format!("{field}: {value}")).collect();
+    let limits = limits.join(" ");
     let versions = "driver_version: '13.0.0' runtime_version: '13.0.0' compile_time_toolkit_version: '13.0.0' dnn_version: '9.10.0'";
     format!(
         "gpu_device_info {{ {limits} clock_rate_ghz: 1.98 cuda_compute_capability {{ major: 9 }} \

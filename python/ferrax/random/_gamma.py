@@ -151,7 +151,7 @@ _MANY = 256
 def _again_while(open_, draw, start, *given):
     """A state for each element, ``draw(keys, *given)``, drawn again from its new keys while ``open_(state, *given)``.
 
-    ``start`` is open everywhere. Of many elements few are left after the first time: an eighth of all at most is gathered,
+    ``start`` is open everywhere. Of many elements few are left after the first time: at most an eighth is gathered,
     and drawn at once, which changes no element's bits.
     """
     count = given[0].size

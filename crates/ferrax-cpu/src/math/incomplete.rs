@@ -103,7 +103,7 @@ fn igamma<const F: bool, const UPPER: bool>(a: &[f64; LANES], x: &[f64; LANES]) 
             fma::<F>(safe_a[i], ln::<F, true>(safe_x[i]), -safe_x[i]) - positive_lgamma::<F, true>(safe_a[i] + 1.0);
         let front = if level > -690.0 { exp_of_minus::<F, true>(-level.min(0.0)) } else { 0.0 };
         let part = front * if low[i] { sum[i] } else { tail[i] * safe_a[i] };
-        y[i] = if low[i] != UPPER { part } else { 1.0 - part };
+        y[i] = if low[i] == UPPER { 1.0 - part } else { part };
     }
     (y, holds)
 }
