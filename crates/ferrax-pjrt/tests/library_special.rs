@@ -71,7 +71,7 @@ const UNARY: [(UnaryOp, f64, f64, f64, f64); 7] = [
     (UnaryOp::Erfc, -6.0, 28.0, 1.0, 6.0),
     (UnaryOp::ErfInv, -1.0, 1.0, 3.0, 4.0),
     (UnaryOp::Lgamma, -0.5, 50.0, 1.0, 8.0),
-    (UnaryOp::Digamma, 0.0, 50.0, 1.0, 4.0),
+    (UnaryOp::Digamma, 0.0, 50.0, 1.0, 16.0),
     (UnaryOp::BesselI0e, -60.0, 60.0, 1.0, 16.0),
     (UnaryOp::BesselI1e, -60.0, 60.0, 1.0, 16.0),
 ];
@@ -96,7 +96,7 @@ fn binary(place: &Place) {
     for (op, single, double) in [
         (BinaryOp::Igamma, 1.0, 40.0),
         (BinaryOp::Igammac, 1.0, 40.0),
-        (BinaryOp::Zeta, 1.0, 4.0),
+        (BinaryOp::Zeta, 1.0, 16.0),
         (BinaryOp::Polygamma, 1.0, 40.0),
     ] {
         let mut pairs: Vec<(f64, f64)> = edges.iter().flat_map(|&a| edges.map(|b| (a, b))).collect();

@@ -79,7 +79,8 @@ fn igamma<const F: bool, const UPPER: bool>(a: &[f64; LANES], x: &[f64; LANES]) 
     let (mut holds, mut low) = ([false; LANES], [false; LANES]);
     for i in 0..LANES {
         holds[i] = (a[i] > 0.0) & (x[i] > 0.0) & (a[i] < LARGE.0) & (x[i] < LARGE.1);
-        low[i] = (x[i] <= 1.0) | (x[i] <= a[i]);
+        // of the two the one that is no small difference from 1
+        low[i] = if UPPER { (x[i] < 1.0) | (x[i] < a[i]) } else { (x[i] <= 1.0) | (x[i] <= a[i]) };
         // Near zero the upper function is no difference from 1.
         holds[i] &= !UPPER | (a[i] >= 1.0) | (x[i] >= 1.0);
     }
