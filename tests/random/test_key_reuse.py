@@ -235,6 +235,16 @@ def test_part_of_an_array_of_keys():
             grid[1]
 
 
+def test_marks_of_parts_outlive_those_of_arrays_that_are_gone():
+    with jax.debug_key_reuse(True):
+        keys = jax.random.split(jax.random.key(0), 4)
+        keys[1]
+        for i in range(600):
+            jax.random.normal(jax.random.key(i))
+        with pytest.raises(KeyReuseError):
+            keys[1:3]
+
+
 def test_keys_of_other_generators_say_that_nothing_is_known_of_them():
     with jax.debug_key_reuse(True), pytest.raises(NotImplementedError, match=r"jax_debug_key_reuse .* rbg"):
         jax.random.normal(jax.random.key(0, impl="rbg"))

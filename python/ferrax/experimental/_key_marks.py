@@ -6,6 +6,7 @@ marks live in a table as long as anybody else holds them. Read next: `_watch.py`
 
 from __future__ import annotations
 
+import sys
 import threading
 import types
 from typing import Any
@@ -47,7 +48,8 @@ def _set(key: Any, mask: Mask, where: str, source: Any = None) -> None:
             _set(source, True, where)
         if len(_marks) > _limit:
             for other, (array, *_) in list(_marks.items()):
-                if _ferrax.array_identity(array)[1] == 1:
+                # `index` is given the user's own object, which the table's handle is then
+                if _ferrax.array_identity(array)[1] == 1 and sys.getrefcount(array) <= 3:
                     del _marks[other]
             _limit = max(64, 2 * len(_marks))
 
