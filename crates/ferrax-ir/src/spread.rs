@@ -163,14 +163,17 @@ thread_local! {
 /// Entries of [`RESULTS`] at most.
 const MOST_RESULTS: usize = 4096;
 
-/// What the host says of an operation's results, asked once. It notes of products that are made what they sum over, and
-/// code of users is not kept alive.
+/// Whether the host has to be asked of an operation each time: it notes of products that are made what they sum over.
+pub fn is_noted(op: &OpRef) -> bool {
+    is_making() && op.name() == "dot_general"
+}
+
+/// What the host says of an operation's results, asked once where that is enough; code of users is not kept alive.
 fn results(host: &Host, op: &OpRef, args: &[Aval], outs: &[Aval]) -> Result<Vec<u32>> {
-    let (name, made) = (op.name(), is_making());
-    if name.ends_with("callback") || (made && name == "dot_general") {
+    if is_noted(op) || op.name().ends_with("callback") {
         return (host.results)(op, args, outs);
     }
-    let key = (op.clone(), SmallVec::from(args), trace_key(), made);
+    let key = (op.clone(), SmallVec::from(args), trace_key(), is_making());
     if let Some(found) = RESULTS.with_borrow(|all| all.get(&key).cloned()) {
         return Ok(found);
     }

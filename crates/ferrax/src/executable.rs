@@ -320,7 +320,7 @@ impl Executable {
         let place = device::place_arrays(args.iter().copied().enumerate(), |i| self.describe(i))?;
         let elsewhere = !place.device.on_cpu() && args.iter().any(|a| a.device() != place.device);
         let sharded = place.device.is_sharded() || self.says_where;
-        let places = self.places.find(args.iter().map(|a| sharded::of_array(a)), place).filter(|_| sharded);
+        let places = if sharded { self.places.find(args.iter().map(|a| sharded::of_array(a)), place) } else { None };
         if elsewhere || (sharded && places.is_none()) {
             return Ok(false);
         }

@@ -10,7 +10,7 @@ use crate::device::Placement;
 use ferrax_base::list::List;
 use ferrax_base::source::is_making;
 use ferrax_base::{Aval, Result};
-use ferrax_ir::{Array, Atom, DebugInfo, DeviceId, Eqn, Jaxpr, JaxprRef, Lit, OpRef, Value};
+use ferrax_ir::{Array, Atom, DebugInfo, DeviceId, Eqn, Jaxpr, JaxprRef, Lit, OpRef, Value, spread};
 use ferrax_ops::elementwise::identity::NAME;
 use ferrax_ops::placed::SHARDING_CONSTRAINT;
 use smallvec::SmallVec;
@@ -82,9 +82,9 @@ pub fn of_program(known: &Known, jaxpr: &JaxprRef, args: &[Value], place: Placem
     Ok(places)
 }
 
-/// As [`of_program`], of one operation. The host notes of products that are made what they sum over.
+/// As [`of_program`], of one operation.
 pub fn of_operation(known: &Known, op: &OpRef, args: &[Value], outs: &[Aval], place: Placement) -> Result<Places> {
-    let keeps = !op_says_where(op) && !(is_making() && op.name() == "dot_general");
+    let keeps = !op_says_where(op) && !spread::is_noted(op);
     if keeps && let Some(found) = known.find(args.iter().map(of_value), place) {
         return Ok(found.clone());
     }

@@ -1,5 +1,5 @@
 //! Real functions of f64, under the names that they have in `single`, so that kernels are written once for both. All
-//! vectorize; `arcs`, `powers`, `hyperbolic`, `errors`, `bessel` and `gamma` have those that both precisions share. Those that end in
+//! vectorize; `arcs`, `powers`, `hyperbolic`, `errors`, `bessel`, `gamma` and `incomplete` have those that both precisions share. Those that end in
 //! `_all` take a tile, because they look up tables or have rare cases.
 //!
 //! Sources: Tang ("Table-driven implementation of the exponential function") for e^x and tanh, with minimax

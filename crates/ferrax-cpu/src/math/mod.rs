@@ -1,8 +1,8 @@
 //! Functions of one number at a time, written so that loops over them vectorize where it pays.
 //!
 //! `single` and `double` hold the real functions of f32 and f64 under the same names; what they share is in `arcs`, `powers`,
-//! `hyperbolic`, `errors`, `bessel` and `gamma`. `complex` has the complex ones with their branch cuts, and `together` those of many numbers at once; `integer` division, `special` the
-//! gamma and zeta families (in double precision, number by number).
+//! `hyperbolic`, `errors`, `bessel`, `gamma` and `incomplete`. `complex` has the complex ones with their branch cuts, and `together` those of many
+//! numbers at once; `integer` division, `special` the gamma and zeta families number by number, for what `gamma` and `incomplete` are not for.
 //! Sources: Cephes for the polynomials, Kahan ("Much ado about nothing's sign bit") for the complex inverses,
 //! Giles for the inverse error function.
 
