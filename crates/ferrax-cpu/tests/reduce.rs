@@ -146,6 +146,25 @@ proptest! {
         }
     }
 
+    /// Many rows, which are transposed, have the bits of each alone.
+    #[test]
+    fn short_rows_together(seed: u64, rows in 1usize..300, n in 1usize..140) {
+        let rng = &mut Rng(seed);
+        let d = NUMBERS[rng.below(NUMBERS.len())];
+        let op = op_for(rng, d);
+        let x = operand(rng, d, &[rows, n], op);
+        let index = [DType::I8, DType::I32, DType::I64][rng.below(3)];
+        let max = rng.below(2) == 0;
+        let kinds = [(Kind::Reduce { op, axes: [1].into_iter().collect() }, d), (Kind::ArgReduce { max, axis: 1 }, index)];
+        for (kind, d) in kinds {
+            let of = |x: &Array, rows: usize| {
+                node(&kind, &[x], &[Type::new(d, &[rows])]).swap_remove(0).data
+            };
+            let alone = x.data.chunks(n).flat_map(|row| of(&Array::new(x.ty.dtype, &[1, n], row.to_vec()), 1)).collect();
+            assert_same(&Array::new(d, &[rows], of(&x, rows)), &Array::new(d, &[rows], alone), &(&kind, &x.ty));
+        }
+    }
+
     #[test]
     fn argmax_and_argmin(seed: u64, rank in 1usize..4) {
         let rng = &mut Rng(seed);

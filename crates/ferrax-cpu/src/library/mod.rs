@@ -19,6 +19,7 @@ pub mod random;
 pub mod reduce;
 pub mod scan;
 pub mod scatter;
+pub mod short_rows;
 pub mod sort;
 pub mod sums;
 pub mod touch;

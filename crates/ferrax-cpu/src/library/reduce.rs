@@ -8,7 +8,7 @@
 
 use crate::elementwise::kernel::{In, Out};
 use crate::elementwise::{compute_dtype, convert};
-use crate::library::columns;
+use crate::library::{columns, short_rows};
 use crate::math::complex::{self, Complex};
 use crate::math::{double, single};
 use crate::pool;
@@ -180,7 +180,7 @@ pub const RUN: usize = 4096;
 /// Rotating accumulators.
 pub const LANES: usize = 128;
 /// Shorter rows are reduced one by one.
-const FEW: usize = 32;
+pub const FEW: usize = 32;
 /// Levels of pairwise combination: enough for any length.
 pub const LEVELS: usize = 48;
 
@@ -361,10 +361,7 @@ fn alone_body<M: Monoid>(x: &[M::T], out: &mut [M::T], [_, n, inner]: [usize; 3]
         return;
     }
     if inner == 1 {
-        for (o, row) in out.iter_mut().zip(x.chunks_exact(n)) {
-            *o = reduce_row::<M, false>(row, Itself);
-        }
-        return;
+        return short_rows::reduce::<M, false>(x, n, out);
     }
     for (x, out) in x.chunks_exact(n * inner).zip(out.chunks_exact_mut(inner)) {
         columns::reduce::<M>(x, out);
@@ -634,6 +631,9 @@ fn arg_3d<T: Ordered>(x: *const u8, out: &mut Out<'_>, dims: [usize; 3], max: bo
 #[inline(always)]
 fn arg_part_body<T: Ordered, P: Place>(x: &[T], out: &mut [u8], [n, inner, width]: [usize; 3], max: bool) {
     if inner == 1 {
+        if n < FEW && short_rows::transposed::<T>(out.len() / width) {
+            return arg_short_rows::<T, P>(x, out, (n, width), max);
+        }
         for (rows, out) in x.chunks(n * FOUND).zip(out.chunks_mut(FOUND * width)) {
             let mut found = [P::of(0); FOUND];
             for (row, found) in rows.chunks_exact(n).zip(&mut found) {
@@ -649,14 +649,34 @@ fn arg_part_body<T: Ordered, P: Place>(x: &[T], out: &mut [u8], [n, inner, width
             let (mut best, mut found) = ([x[0]; FOUND], [P::of(0); FOUND]);
             best[..columns.len()].copy_from_slice(&x[columns.clone()]);
             for (r, row) in x.chunks_exact(inner).enumerate().skip(1) {
-                for ((b, f), &v) in best.iter_mut().zip(&mut found).zip(&row[columns.clone()]) {
-                    let beats = v.beats(*b, max);
-                    *b = if beats { v } else { *b };
-                    *f = if beats { P::of(r) } else { *f };
-                }
+                compete(&mut best, &mut found, &row[columns.clone()], P::of(r), max);
             }
             store_places(out, width, &found);
         }
+    }
+}
+
+/// Elements take the place of those that they beat.
+#[inline(always)]
+fn compete<T: Ordered, P: Place>(best: &mut [T], found: &mut [P], row: &[T], at: P, max: bool) {
+    for ((b, f), &v) in best.iter_mut().zip(found).zip(row) {
+        let beats = v.beats(*b, max);
+        *b = if beats { v } else { *b };
+        *f = if beats { at } else { *f };
+    }
+}
+
+/// The results of rows of a few elements, as columns.
+#[inline(always)]
+fn arg_short_rows<T: Ordered, P: Place>(x: &[T], out: &mut [u8], (n, width): (usize, usize), max: bool) {
+    let mut columns = [[x[0]; short_rows::ROWS]; FEW];
+    for (x, out) in x.chunks(n * short_rows::ROWS).zip(out.chunks_mut(short_rows::ROWS * width)) {
+        let columns = short_rows::transpose(x, n, &mut columns);
+        let (mut best, mut found) = (columns[0], [P::of(0); short_rows::ROWS]);
+        for (i, column) in columns.iter().enumerate().skip(1) {
+            compete(&mut best, &mut found, column, P::of(i), max);
+        }
+        store_places(out, width, &found);
     }
 }
 
@@ -703,7 +723,7 @@ fn first_of<T: Ordered, const WIDTH: usize>(row: &[T], best: T) -> usize {
 
 /// Writes places as integers of `width` bytes.
 #[inline(always)]
-fn store_places<P: Place>(out: &mut [u8], width: usize, found: &[P; FOUND]) {
+fn store_places<P: Place>(out: &mut [u8], width: usize, found: &[P]) {
     match width {
         1 => store::<1, P>(out, found),
         2 => store::<2, P>(out, found),
@@ -713,7 +733,7 @@ fn store_places<P: Place>(out: &mut [u8], width: usize, found: &[P; FOUND]) {
 }
 
 #[inline(always)]
-fn store<const WIDTH: usize, P: Place>(out: &mut [u8], found: &[P; FOUND]) {
+fn store<const WIDTH: usize, P: Place>(out: &mut [u8], found: &[P]) {
     for (o, f) in out.as_chunks_mut::<WIDTH>().0.iter_mut().zip(found) {
         o.copy_from_slice(&f.number().to_le_bytes()[..WIDTH]);
     }

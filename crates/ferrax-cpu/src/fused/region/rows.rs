@@ -10,6 +10,7 @@ use crate::library::reduce::{
     IntMonoid, Itself, LANES, LEVELS, MaxF32, MaxF64, MinF32, MinF64, Monoid, ProdF32, ProdF64, RUN, SumF32, SumF64,
     collapse, reduce_row, reduce_run,
 };
+use crate::library::short_rows;
 use ferrax_base::DType;
 use ferrax_loops::ReduceOp;
 
@@ -156,31 +157,13 @@ macro_rules! from_memory {
                 let x: &[M::T] = std::slice::from_raw_parts(x.cast(), n * count);
                 (x, std::slice::from_raw_parts_mut(out.cast::<M::T>(), count))
             };
-            match n {
-                2 => short_rows::<M, 2>(x, out),
-                3 => short_rows::<M, 3>(x, out),
-                4 => short_rows::<M, 4>(x, out),
-                8 => short_rows::<M, 8>(x, out),
-                _ => {
-                    for (x, out) in x.chunks_exact(n).zip(out) {
-                        *out = reduce_row::<M, $wide>(x, Itself);
-                    }
-                }
-            }
+            short_rows::reduce::<M, $wide>(x, n, out);
         }
     };
 }
 from_memory!(feed, whole, rows, false, "avx2,fma");
 #[cfg(target_arch = "x86_64")]
 from_memory!(feed_wide, whole_wide, rows_wide, true, "avx512f,avx512bw,avx512dq,avx512vl");
-
-/// Rows of `N` elements, in the order of `reduce_row`: so few that the loop over them is unrolled.
-#[inline(always)]
-fn short_rows<M: Monoid, const N: usize>(x: &[M::T], out: &mut [M::T]) {
-    for (x, out) in x.as_chunks::<N>().0.iter().zip(out) {
-        *out = x.iter().fold(M::IDENTITY, |a, &b| M::join(a, b));
-    }
-}
 
 fn append<M: Monoid<T: Bits>>(state: &mut Running, next: &Running) {
     for level in (0..LEVELS).rev().filter(|level| next.count >> level & 1 == 1) {

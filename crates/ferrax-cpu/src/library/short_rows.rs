@@ -1,0 +1,106 @@
+//! Rows of a few elements: many are transposed at once, so that a vector holds one element of each.
+//!
+//! A row that is no multiple of a vector leaves a part of one empty, and its elements are joined across vectors.
+//! Columns of many rows are joined in the order of each row's elements: with `reduce.rs`'s bits. Read next:
+//! `transposition.rs`, which moves them in registers.
+
+use crate::library::reduce::{FEW, Itself, LANES, Monoid, reduce_row};
+use crate::library::transposition::{self, Pair};
+
+/// Rows of fewer than `FEW` elements that are transposed at once.
+pub const ROWS: usize = 64;
+/// Rows of up to `LANES` elements that are transposed at once.
+const LONGER: usize = 16;
+/// Fewer rows are reduced one by one.
+const WORTH: usize = 32;
+
+/// Whether `count` rows are transposed: those of elements that registers move.
+#[inline(always)]
+pub fn transposed<T>(count: usize) -> bool {
+    count >= WORTH && matches!(size_of::<T>(), 4 | 8) && align_of::<T>() == size_of::<T>()
+}
+
+/// The columns of at most `COUNT` rows of `n` elements: element i of the rows is `columns[i]`.
+#[inline(always)]
+pub fn transpose<'a, T: Copy, const COUNT: usize>(
+    x: &[T],
+    n: usize,
+    columns: &'a mut [[T; COUNT]],
+) -> &'a mut [[T; COUNT]] {
+    let held = &mut columns[..n];
+    let rows = x.len() / n;
+    assert!(rows <= COUNT);
+    let dst = held.as_mut_ptr().cast();
+    // SAFETY: the rows lie in x, and each of the n columns has room for `COUNT` elements.
+    unsafe {
+        transposition::copy(Pair {
+            src: x.as_ptr(),
+            dst,
+            rows: n,
+            dst_step: COUNT as isize,
+            columns: rows,
+            src_step: n as isize,
+        });
+    }
+    held
+}
+
+/// Reduces rows of `n` elements, each in the order of [`reduce_row`].
+#[inline(always)]
+pub fn reduce<M: Monoid, const WIDE: bool>(x: &[M::T], n: usize, out: &mut [M::T]) {
+    match n {
+        2 => unrolled::<M, 2>(x, out),
+        3 => unrolled::<M, 3>(x, out),
+        4 => unrolled::<M, 4>(x, out),
+        8 => unrolled::<M, 8>(x, out),
+        ..FEW if transposed::<M::T>(out.len()) => in_sequence::<M>(x, n, out),
+        FEW..=LANES if transposed::<M::T>(out.len()) => in_halves::<M>(x, n, out),
+        _ => x.chunks_exact(n).zip(out).for_each(|(x, out)| *out = reduce_row::<M, WIDE>(x, Itself)),
+    }
+}
+
+/// Rows of `N` elements: so few that the loop over them is unrolled.
+#[inline(always)]
+fn unrolled<M: Monoid, const N: usize>(x: &[M::T], out: &mut [M::T]) {
+    for (x, out) in x.as_chunks::<N>().0.iter().zip(out) {
+        *out = x.iter().fold(M::IDENTITY, |a, &b| M::join(a, b));
+    }
+}
+
+#[inline(always)]
+fn join<M: Monoid>(to: &mut [M::T], from: &[M::T]) {
+    to.iter_mut().zip(from).for_each(|(a, &b)| *a = M::join(*a, b));
+}
+
+/// Rows whose elements are joined one behind the other.
+#[inline(always)]
+fn in_sequence<M: Monoid>(x: &[M::T], n: usize, out: &mut [M::T]) {
+    let mut columns = [[M::IDENTITY; ROWS]; FEW];
+    for (x, out) in x.chunks(n * ROWS).zip(out.chunks_mut(ROWS)) {
+        let mut results = [M::IDENTITY; ROWS];
+        for column in transpose(x, n, &mut columns) {
+            join::<M>(&mut results, column);
+        }
+        out.copy_from_slice(&results[..out.len()]);
+    }
+}
+
+/// Rows whose halves are joined until one element is left. That the neutral element is joined at the end alone
+/// gives the same bits: it matters to a sum of negative zeros.
+#[inline(always)]
+fn in_halves<M: Monoid>(x: &[M::T], n: usize, out: &mut [M::T]) {
+    let mut columns = [[M::IDENTITY; LONGER]; LANES];
+    for (x, out) in x.chunks(n * LONGER).zip(out.chunks_mut(LONGER)) {
+        let columns = transpose(x, n, &mut columns);
+        let mut count = n;
+        while count > 1 {
+            let half = count.next_power_of_two() / 2;
+            let (low, high) = columns[..count].split_at_mut(half);
+            low.iter_mut().zip(high).for_each(|(low, high)| join::<M>(low, high));
+            count = half;
+        }
+        let mut results = [M::IDENTITY; LONGER];
+        join::<M>(&mut results, &columns[0]);
+        out.copy_from_slice(&results[..out.len()]);
+    }
+}
