@@ -349,6 +349,21 @@ def test_betainc_of_extreme_parameters(a, b, x):
             assert all(np.isfinite(float(g)) for g in ferrax.grad(sp.betainc, (0, 1, 2))(p, q, y))
 
 
+@pytest.mark.parametrize(
+    ("a", "x", "want"),
+    [
+        (7038.188508407377, 10271.275254763514, 2.0717104998719360e-251),
+        (9910.764119238390, 12858.742732032899, 4.5689702621535121e-162),
+        (2027.5355547536951, 3987.339006502809, 2.2225479322870353e-258),
+    ],
+)
+def test_gammaincc_of_far_tails(a, x, want):
+    """Powers of e^(a - x) leave the range before the function does: values of mpmath with 60 digits."""
+    with ferrax.enable_x64(True):
+        for program in (sp.gammaincc, ferrax.jit(sp.gammaincc)):
+            assert float(program(jnp.float64(a), jnp.float64(x))) == pytest.approx(want, rel=3e-14)
+
+
 def test_gamma_slopes_of_extreme_parameters():
     """A large sample moves by 1 + z / (2 √a), where z is its distance from the mean in deviations."""
     with ferrax.enable_x64(True):

@@ -445,13 +445,13 @@ arcs::tan_tile!(f64);
 gamma::gamma_tiles!(f64, true);
 incomplete::pair_tiles! { f64:
     /// Regularized lower incomplete gamma function of a tile.
-    igamma_all<F>(a, x) = special::igamma(a, x);
+    igamma_all<F>(a, x) = std::array::from_fn(|i| special::igamma(a[i], x[i]));
     /// Regularized upper incomplete gamma function of a tile.
-    igammac_all<F>(a, x) = special::igammac(a, x);
+    igammac_all<F>(a, x) = std::array::from_fn(|i| special::igammac(a[i], x[i]));
     /// Hurwitz's zeta function of a tile.
-    zeta_all<F>(x, q) = incomplete::zeta::<F, true>(x, q);
+    zeta_all<F>(x, q) = incomplete::zeta::<F, true>(&x, &q);
     /// Derivatives of digamma of a tile, of orders x.
-    polygamma_all<F>(n, x) = incomplete::polygamma::<F, true>(n, x);
+    polygamma_all<F>(n, x) = incomplete::polygamma::<F, true>(&n, &x);
 }
 
 /// x to the power y.

@@ -1,8 +1,8 @@
 //! Incomplete gamma functions of many numbers, to the digits that single precision needs, and the zeta functions.
 //!
-//! The former are sums of as many terms as the numbers ask for: a few numbers go through them together, in vectors, until
-//! all have enough; of the latter the terms are vectors. `special` has the former in double precision, and both for the
-//! numbers that these are not for (ends of the range, large parameters, negative bases). `F` says whether multiply-add is fused.
+//! A few numbers go through the sums together, in vectors: of the former until all have enough terms. `special` has the
+//! former in double precision, and both for the numbers that these are not for (ends of the range, large parameters,
+//! negative bases). `F` says whether multiply-add is fused.
 //! Sources: DLMF 8.7 and 8.9 for series and continued fraction, 25.11.5 for Euler and Maclaurin's formula.
 
 use super::double::exp_of_minus;
@@ -11,9 +11,10 @@ use super::powers::pow;
 use super::special;
 use crate::simd::fma64 as fma;
 use ferrax_loops::coefficients::BERNOULLI;
+use std::hint::black_box;
 
 /// Numbers that are computed together.
-const LANES: usize = 16;
+pub const LANES: usize = 16;
 /// What of a sum the terms left out may be.
 const ENOUGH: f64 = 1e-11;
 /// Beyond these the sums of `special`'s for numbers near the mode are shorter.
@@ -73,9 +74,9 @@ fn fraction<const F: bool>(a: &[f64; LANES], x: &[f64; LANES]) -> [f64; LANES] {
     std::array::from_fn(|i| above[i] / below[i])
 }
 
-/// P(a, x), or Q(a, x) if `UPPER`, of some numbers, and whether each is one of those that this holds for.
+/// P(a, x), or Q(a, x) if `UPPER`, of some numbers, to the digits of single precision.
 #[inline(always)]
-fn igamma<const F: bool, const UPPER: bool>(a: &[f64; LANES], x: &[f64; LANES]) -> ([f64; LANES], [bool; LANES]) {
+pub fn igamma<const F: bool, const UPPER: bool>(a: &[f64; LANES], x: &[f64; LANES]) -> [f64; LANES] {
     let (mut holds, mut low) = ([false; LANES], [false; LANES]);
     for i in 0..LANES {
         holds[i] = (a[i] > 0.0) & (x[i] > 0.0) & (a[i] < LARGE.0) & (x[i] < LARGE.1);
@@ -84,11 +85,11 @@ fn igamma<const F: bool, const UPPER: bool>(a: &[f64; LANES], x: &[f64; LANES]) 
         // Near zero the upper function is no difference from 1.
         holds[i] &= !UPPER | (a[i] >= 1.0) | (x[i] >= 1.0);
     }
+    let alone = if UPPER { special::igammac } else { special::igamma };
     if !holds.contains(&true) {
-        return ([0.0; LANES], holds);
+        return std::array::from_fn(|i| alone(a[i], x[i]));
     }
     // Numbers that take no part in a sum are ones that have enough at once.
-    let pick = |on: bool, x: f64, other: f64| if on { x } else { other };
     let safe_a: [f64; LANES] = std::array::from_fn(|i| pick(holds[i], a[i], 1.0));
     let safe_x: [f64; LANES] = std::array::from_fn(|i| pick(holds[i], x[i], 1.0));
     let sum = series(&safe_a, &safe_x, &std::array::from_fn(|i| pick(holds[i] & low[i], 1.0, 0.0)));
@@ -106,7 +107,12 @@ fn igamma<const F: bool, const UPPER: bool>(a: &[f64; LANES], x: &[f64; LANES]) 
         let part = front * if low[i] { sum[i] } else { tail[i] * safe_a[i] };
         y[i] = if low[i] == UPPER { 1.0 - part } else { part };
     }
-    (y, holds)
+    std::array::from_fn(|i| if holds[i] { y[i] } else { alone(a[i], x[i]) })
+}
+
+#[inline(always)]
+fn pick(on: bool, x: f64, other: f64) -> f64 {
+    if on { x } else { other }
 }
 
 /// B₂ⱼ / (2j)!, j from 1.
@@ -120,61 +126,59 @@ const EULER: [f64; 10] = {
     terms
 };
 
-/// Hurwitz's zeta function of one number, for finite x > 1 and q > 0; `D` is whether double precision needs it.
+/// Hurwitz's zeta function of some numbers, for x from 1 to 60 and q > 0; `D` is whether double precision needs it.
 #[inline(always)]
-fn positive_zeta<const F: bool, const D: bool>(x: f64, q: f64) -> f64 {
+fn positive_zeta<const F: bool, const D: bool>(x: &[f64; LANES], q: &[f64; LANES]) -> [f64; LANES] {
     // the terms before Euler and Maclaurin's formula takes over with the last of these
     let (count, corrections) = if D { (16, 10) } else { (8, 6) };
-    let mut terms = [0.0; 16];
-    for k in 0..count {
-        terms[k] = pow::<F, D>(q + k as f64, -x);
+    let mut sum = [0.0; LANES];
+    for i in 0..LANES {
+        let a = q[i] + f64::from(count - 1);
+        let (mut rest, inverse) = (0.0, 1.0 / (a * a));
+        for j in (0..corrections).rev() {
+            let n = x[i] + 2.0 * j as f64;
+            rest = (EULER[j] + rest) * if j == 0 { x[i] } else { (n - 1.0) * n * inverse };
+        }
+        sum[i] = pow::<F, D>(a, -x[i]) * (a / (x[i] - 1.0) + 0.5 + rest / a);
     }
-    let (a, p) = (q + (count - 1) as f64, terms[count - 1]);
-    let (mut rest, inverse) = (0.0, 1.0 / (a * a));
-    for j in (0..corrections).rev() {
-        let n = x + 2.0 * j as f64;
-        rest = (EULER[j] + rest) * if j == 0 { x } else { (n - 1.0) * n * inverse };
+    // Unrolled, powers would take more code than that is worth.
+    for k in (0..black_box(count - 1)).rev() {
+        for i in 0..LANES {
+            sum[i] += pow::<F, D>(q[i] + f64::from(k), -x[i]);
+        }
     }
-    let tail = p * (a / (x - 1.0) + 0.5 + rest / a);
-    terms[..count - 1].iter().rfold(tail, |sum, term| sum + term)
+    sum
 }
 
-/// Hurwitz's zeta function.
+/// Hurwitz's zeta function of some numbers.
 #[inline(always)]
-pub fn zeta<const F: bool, const D: bool>(x: f64, q: f64) -> f64 {
+pub fn zeta<const F: bool, const D: bool>(x: &[f64; LANES], q: &[f64; LANES]) -> [f64; LANES] {
     // Beyond these the formula's terms do not shrink, or the sum is one term.
-    if x > 1.0 && x < 60.0 && q > 0.0 && q < 1e12 { positive_zeta::<F, D>(x, q) } else { special::zeta(x, q) }
+    let holds: [bool; LANES] = std::array::from_fn(|i| (x[i] > 1.0) & (x[i] < 60.0) & (q[i] > 0.0) & (q[i] < 1e12));
+    let safe_x = std::array::from_fn(|i| pick(holds[i], x[i], 2.0));
+    let y = positive_zeta::<F, D>(&safe_x, &std::array::from_fn(|i| pick(holds[i], q[i], 1.0)));
+    std::array::from_fn(|i| if holds[i] { y[i] } else { special::zeta(x[i], q[i]) })
 }
 
-/// The n-th derivative of digamma.
-#[inline(always)]
-pub fn polygamma<const F: bool, const D: bool>(n: f64, x: f64) -> f64 {
-    if n >= 1.0 && n < 20.0 && n == n.floor() {
-        let factorial: f64 = (2..=n as u32).map(f64::from).product();
-        let sign = if n % 2.0 == 0.0 { -1.0 } else { 1.0 };
-        return sign * factorial * zeta::<F, D>(n + 1.0, x);
+/// (-1)^(n + 1) n!
+const FACTORS: [f64; 20] = {
+    let (mut factors, mut n) = ([-1.0; 20], 1);
+    while n < 20 {
+        factors[n] = -factors[n - 1] * n as f64;
+        n += 1;
     }
-    special::polygamma(n, x)
-}
+    factors
+};
 
-/// P(a, x), or Q(a, x) if `UPPER`, of a tile.
+/// The n-th derivatives of digamma.
 #[inline(always)]
-pub fn igamma_tile<const F: bool, const UPPER: bool, const N: usize>(a: &[f32; N], x: &[f32; N], o: &mut [f32; N]) {
-    let alone = if UPPER { special::igammac } else { special::igamma };
-    for start in (0..N).step_by(LANES) {
-        let count = LANES.min(N - start);
-        let (mut some_a, mut some_x) = ([0.0; LANES], [0.0; LANES]);
-        for i in 0..count {
-            (some_a[i], some_x[i]) = (f64::from(a[start + i]), f64::from(x[start + i]));
-        }
-        let (y, holds) = igamma::<F, UPPER>(&some_a, &some_x);
-        for i in 0..count {
-            o[start + i] = if holds[i] { y[i] as f32 } else { alone(some_a[i], some_x[i]) as f32 };
-        }
-    }
+pub fn polygamma<const F: bool, const D: bool>(n: &[f64; LANES], x: &[f64; LANES]) -> [f64; LANES] {
+    let holds: [bool; LANES] = std::array::from_fn(|i| (n[i] >= 1.0) & (n[i] < 20.0) & (n[i] == n[i].floor()));
+    let y = zeta::<F, D>(&std::array::from_fn(|i| pick(holds[i], n[i] + 1.0, 2.0)), x);
+    std::array::from_fn(|i| if holds[i] { FACTORS[n[i] as usize] * y[i] } else { special::polygamma(n[i], x[i]) })
 }
 
-/// Functions of two tiles of $T, number by number in double precision.
+/// Functions of two tiles of $T, from those of some numbers in double precision.
 macro_rules! pair_tiles {
     ($T:ident: $($(#[$doc:meta])* $name:ident<$F:ident>($x:ident, $y:ident) = $body:expr;)*) => {
         $(
@@ -184,9 +188,16 @@ macro_rules! pair_tiles {
             /// None; it is called like functions that have some.
             #[inline(always)]
             pub unsafe fn $name<const $F: bool, const W: bool, const N: usize>(x: &[$T; N], y: &[$T; N], o: &mut [$T; N]) {
-                for i in 0..N {
-                    let ($x, $y) = (f64::from(x[i]), f64::from(y[i]));
-                    o[i] = $body as $T;
+                for start in (0..N).step_by(incomplete::LANES) {
+                    let count = incomplete::LANES.min(N - start);
+                    let (mut $x, mut $y) = ([1.0; incomplete::LANES], [1.0; incomplete::LANES]);
+                    for i in 0..count {
+                        ($x[i], $y[i]) = (f64::from(x[start + i]), f64::from(y[start + i]));
+                    }
+                    let results: [f64; incomplete::LANES] = $body;
+                    for i in 0..count {
+                        o[start + i] = results[i] as $T;
+                    }
                 }
             }
         )*

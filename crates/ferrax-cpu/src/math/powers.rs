@@ -195,14 +195,20 @@ pub unsafe fn rem_all<const F: bool, const W: bool, const N: usize>(x: &[f64; N]
     }
 }
 
-/// x less the whole multiple of y that `left` takes off, and how many multiples that are.
-#[inline(always)]
-pub fn remainder(x: f64, y: f64, left: impl Fn(f64) -> f64) -> (f64, f64) {
-    let q = (x / y).trunc();
-    let r = left(q);
-    // A quotient just below a whole number may have been rounded to it.
-    let beyond = if x < 0.0 { r > 0.0 } else { r < 0.0 };
-    let r = if beyond { r + y.abs().copysign(x) } else { r };
-    let r = if (y.abs() == f64::INFINITY) & x.is_finite() { x } else { r };
-    (r.abs().copysign(x), q.abs())
+macro_rules! quotient_and_remainder {
+    ($T:ident) => {
+        /// x less the whole multiple of y that `left` takes off, and how many multiples that are.
+        #[inline(always)]
+        pub fn remainder(x: $T, y: $T, left: impl Fn($T) -> $T) -> ($T, $T) {
+            let q = (x / y).trunc();
+            let r = left(q);
+            // A quotient just below a whole number may have been rounded to it.
+            let beyond = if x < 0.0 { r > 0.0 } else { r < 0.0 };
+            let r = if beyond { r + y.abs().copysign(x) } else { r };
+            let r = if (y.abs() == $T::INFINITY) & x.is_finite() { x } else { r };
+            (r.abs().copysign(x), q.abs())
+        }
+    };
 }
+quotient_and_remainder!(f64);
+pub(super) use quotient_and_remainder;

@@ -269,28 +269,14 @@ through_double! {
 arcs::tan_tile!(f32);
 gamma::gamma_tiles!(f32, false);
 incomplete::pair_tiles! { f32:
+    /// Regularized lower incomplete gamma function of a tile.
+    igamma_all<F>(a, x) = incomplete::igamma::<F, false>(&a, &x);
+    /// Regularized upper incomplete gamma function of a tile.
+    igammac_all<F>(a, x) = incomplete::igamma::<F, true>(&a, &x);
     /// Hurwitz's zeta function of a tile.
-    zeta_all<F>(x, q) = incomplete::zeta::<F, false>(x, q);
+    zeta_all<F>(x, q) = incomplete::zeta::<F, false>(&x, &q);
     /// Derivatives of digamma of a tile, of orders x.
-    polygamma_all<F>(n, x) = incomplete::polygamma::<F, false>(n, x);
-}
-
-/// Regularized lower incomplete gamma function of a tile.
-///
-/// # Safety
-/// None; it is called like functions that have some.
-#[inline(always)]
-pub unsafe fn igamma_all<const F: bool, const W: bool, const N: usize>(a: &[f32; N], x: &[f32; N], o: &mut [f32; N]) {
-    incomplete::igamma_tile::<F, false, N>(a, x, o);
-}
-
-/// Regularized upper incomplete gamma function of a tile.
-///
-/// # Safety
-/// None; it is called like functions that have some.
-#[inline(always)]
-pub unsafe fn igammac_all<const F: bool, const W: bool, const N: usize>(a: &[f32; N], x: &[f32; N], o: &mut [f32; N]) {
-    incomplete::igamma_tile::<F, true, N>(a, x, o);
+    polygamma_all<F>(n, x) = incomplete::polygamma::<F, false>(&n, &x);
 }
 
 /// e^|x| / 2, which is in range where sine and cosine are.
@@ -334,20 +320,31 @@ pub fn atan2<const F: bool>(y: f32, x: f32) -> f32 {
     arcs::atan2::<F, false>(f64::from(y), f64::from(x)) as f32
 }
 
-/// Remainders of a tile: what the division leaves, with the sign of x. All steps are exact, in double precision.
+powers::quotient_and_remainder!(f32);
+
+/// Remainders of a tile: what the division leaves, with the sign of x. All steps are exact, of large quotients in double precision.
 ///
 /// # Safety
 /// None; it is called like functions that have some.
 #[inline(always)]
 pub unsafe fn rem_all<const F: bool, const W: bool, const N: usize>(x: &[f32; N], y: &[f32; N], o: &mut [f32; N]) {
-    // 29 bits times the 24 of a divisor.
-    const MOST: f64 = 536_870_912.0;
-    let mut far = false;
+    // 24 bits of a quotient; 29 of one times the 24 of a divisor.
+    const MOST: (f32, f64) = (16_777_216.0, 536_870_912.0);
+    let mut far = !F;
+    for i in 0..N {
+        let (r, q) = remainder(x[i], y[i], |q| fma::<F>(-q, y[i], x[i]));
+        o[i] = r;
+        far |= q >= MOST.0;
+    }
+    if !far {
+        return;
+    }
+    far = false;
     for i in 0..N {
         let (a, b) = (f64::from(x[i]), f64::from(y[i]));
         let (r, q) = powers::remainder(a, b, |q| a - q * b);
         o[i] = r as f32;
-        far |= q >= MOST;
+        far |= q >= MOST.1;
     }
     if far {
         for i in 0..N {

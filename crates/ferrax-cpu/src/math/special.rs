@@ -156,7 +156,7 @@ fn gamma_prefactor(a: f64, x: f64) -> f64 {
     let stirling = (1.0 / 12.0 - z * (1.0 / 360.0 - z * (1.0 / 1260.0 - z * (1.0 / 1680.0 - z / 1188.0)))) / a;
     let scale = (-stirling).exp() / (2.0 * PI * a).sqrt();
     let quotient = x / a;
-    let (size, d) = ((a * quotient.ln()).abs(), (x - a) / a);
+    let (size, d) = ((a * quotient.ln()).abs().max((a - x).abs()), (x - a) / a);
     if size > 11_200.0 {
         return scale * if d.abs() < 0.5 { from_mode(a, x) } else { (a - x + a * quotient.ln()).exp() };
     }

@@ -143,16 +143,22 @@ fn remainders_are_exact() {
     let special = SPECIAL.iter().flat_map(|&x| SPECIAL.iter().map(move |&y| (x, y)));
     let close = numbers(3_200, 20).into_iter().zip(numbers(3_201, 18).into_iter().skip(1));
     let multiples = (1..3_200).map(|k| (f64::from(k) * 0.1, 0.1));
-    let pairs: Vec<(f64, f64)> = special.chain(a.into_iter().zip(b)).chain(close).chain(multiples).collect();
+    // quotients of f32 below 2^24, and next to whole numbers
+    let (few, exact) =
+        (numbers(3_200, 8).into_iter().zip(numbers(3_201, 8).into_iter().skip(1)), |k: f64| k.mul_add(0.7, 1e-9 * k));
+    let whole = (1..3_200).map(|k| (exact(f64::from(k * 4_001)), f64::from(0.7f32)));
+    let pairs = special.chain(a.into_iter().zip(b)).chain(close).chain(multiples).chain(few).chain(whole);
+    let pairs: Vec<(f64, f64)> = pairs.collect();
     for pairs in pairs.as_chunks::<16>().0 {
         let (x, y) = (pairs.map(|p| p.0), pairs.map(|p| p.1));
-        let (mut fused, mut plain, mut short) = ([0.0; 16], [0.0; 16], [0.0; 16]);
+        let (mut fused, mut plain, mut short, mut plain_short) = ([0.0; 16], [0.0; 16], [0.0; 16], [0.0; 16]);
         let (x32, y32) = (x.map(|v| v as f32), y.map(|v| v as f32));
         // SAFETY: the functions ask for nothing.
         unsafe {
             double::rem_all::<true, false, 16>(&x, &y, &mut fused);
             double::rem_all::<false, false, 16>(&x, &y, &mut plain);
             single::rem_all::<true, false, 16>(&x32, &y32, &mut short);
+            single::rem_all::<false, false, 16>(&x32, &y32, &mut plain_short);
         }
         for i in 0..16 {
             let wanted = x[i] % y[i];
@@ -160,6 +166,7 @@ fn remainders_are_exact() {
             assert!(ulps(plain[i], wanted) == 0.0);
             let wanted = x32[i] % y32[i];
             assert!(ulps(short[i].into(), wanted.into()) == 0.0, "f32 {:e} % {:e}: {:e}", x32[i], y32[i], short[i]);
+            assert!(ulps(plain_short[i].into(), wanted.into()) == 0.0);
         }
     }
 }

@@ -286,7 +286,8 @@ fn prefactor<'c>(a: X<'c>, x: X<'c>) -> X<'c> {
     let a = a.max(20.0);
     let scale = (-stirling(a)).exp() / (a * (2.0 * PI)).sqrt();
     let quotient = x / a;
-    let (size, gap) = ((a * quotient.ln()).abs(), a - x);
+    let gap = a - x;
+    let size = (a * quotient.ln()).abs().max(gap.abs());
     let distant = (gap + a * quotient.ln()).exp();
     let by_logarithm = (gap / a).abs().lt(0.5).pick(from_mode(a, x), distant);
     // (x/a)^a e^(a-x) by its fourth or sixteenth root, which is in range, and what the difference left out

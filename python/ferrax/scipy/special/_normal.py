@@ -103,6 +103,10 @@ def _ndtr(x: Array) -> Array:
     return where(inside, tail, where(x != x, x, where(x > 0, 1.0, 0.0)))
 
 
+#: The same to the digits of float32, which the rounding of the argument does not reach.
+_short_ndtr = smooth(lambda value, x: _density(x))(lambda x: 0.5 * lax.erfc(x * -_SQRT_HALF))
+
+
 #: Below this ndtr underflows, and the first terms of its expansion at infinity have all digits.
 _FAR = -37.0
 
@@ -178,7 +182,8 @@ def _ndtri(p: Array) -> Array:
     return where(middle, inner, where(q < 0, -outer, outer))
 
 
-_ndtr_program, _ndtri_program = double_program(_ndtr), double_program(_ndtri)
+_ndtr_programs = {_DTYPES[0]: double_program(_short_ndtr), _DTYPES[1]: double_program(_ndtr)}
+_ndtri_program = double_program(_ndtri)
 
 
 def ndtr(x: ArrayLike) -> Array:
@@ -198,7 +203,8 @@ def ndtr(x: ArrayLike) -> Array:
     >>> ferrax.scipy.special.ndtr(jnp.array([-1., 0., 1.]))
     Array([0.15865526, 0.5       , 0.8413448 ], dtype=float32)
     """
-    return _ndtr_program(_checked("ndtr", x))
+    array = _checked("ndtr", x)
+    return _ndtr_programs[array.dtype](array)
 
 
 def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
