@@ -135,7 +135,9 @@ pub fn reductions_with_a_body() {
     for (a, b) in
         [(DType::I32, DType::F32), (DType::I64, DType::I16), (DType::F64, DType::U8), (DType::I4, DType::BF16)]
     {
-        for (shape, axes) in [(vec![3, 4, 2], vec![1]), (vec![3, 4, 2], vec![0, 2]), (vec![3, 0], vec![1])] {
+        let whole = [(vec![3, 4, 2], vec![1]), (vec![3, 4, 2], vec![0, 2]), (vec![3, 0], vec![1])];
+        let of_one = [(vec![1, 3, 1], vec![0, 2]), (vec![1], vec![0]), (vec![2, 3], vec![])];
+        for (shape, axes) in whole.into_iter().chain(of_one) {
             let kept: Vec<usize> = (0..shape.len()).filter(|x| !axes.contains(x)).map(|x| shape[x]).collect();
             let args = [
                 Array::tame(&mut rng, a, &shape),

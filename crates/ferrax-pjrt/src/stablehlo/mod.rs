@@ -24,7 +24,7 @@ mod verify;
 mod window;
 
 use body::{Body, Val};
-use ferrax_base::Result;
+use ferrax_base::{Result, bail};
 use ferrax_loops::{Graph, Kind, Node};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -193,6 +193,10 @@ impl Module<'_> {
 /// Prints one node with these operands; gives its results.
 fn node(body: &mut Body<'_, '_>, graph: &Graph, node: &Node, inputs: &[Val]) -> Result<Vec<Val>> {
     let types: Vec<_> = node.outputs().map(|v| graph.ty(v).clone()).collect();
+    // Compilers multiply sizes without a look at what that gives, or end the process.
+    if let Some(ty) = types.iter().find(|ty| ty.bytes() > isize::MAX as usize) {
+        bail!(Memory, "out of memory: an intermediate result of {ty} has more bytes than can be addressed");
+    }
     match &node.kind {
         Kind::Const(_) | Kind::Dense(_) | Kind::Iota(_) => shape::source(body, &node.kind, &types[0]).map(|v| vec![v]),
         Kind::Unary(_)

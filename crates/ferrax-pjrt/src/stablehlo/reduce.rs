@@ -126,19 +126,31 @@ fn reduce_with(
     // Of several operands some of less than a byte have layouts of their own, which XLA's GPU compiler then refuses.
     let carried = |ty: &Type| Type::new(carrier(ty.dtype), &ty.shape);
     let cells: Vec<Type> = graph.param_types().iter().map(carried).collect();
-    let region = body.region(&cells, |body, cells| {
-        let cells = cells.iter().zip(graph.param_types());
-        let narrow = cells.map(|(v, ty)| convert::convert(body, v, ty.dtype)).collect::<Result<Vec<_>>>()?;
-        let joined = body.inline(graph, &narrow)?;
-        joined.iter().map(|v| convert::convert(body, v, carrier(v.dtype()))).collect()
-    })?;
-    let rest = format!("({region}) {{dimensions = {}}}", array(axes));
+    let joining = |body: &mut Body<'_, '_>, some: std::ops::Range<usize>| {
+        body.region(&cells, |body, cells| {
+            let cells = cells.iter().zip(graph.param_types());
+            let narrow = cells.map(|(v, ty)| convert::convert(body, v, ty.dtype)).collect::<Result<Vec<_>>>()?;
+            let joined = body.inline(graph, &narrow)?;
+            joined[some].iter().map(|v| convert::convert(body, v, carrier(v.dtype()))).collect()
+        })
+    };
     let wide = inputs.iter().map(|v| convert::convert(body, v, carrier(v.dtype()))).collect::<Result<Vec<_>>>()?;
-    let results = body.ops(
-        "stablehlo.reduce",
-        &wide.iter().collect::<Vec<_>>(),
-        &rest,
-        &types.iter().map(carried).collect::<Vec<_>>(),
-    );
+    let results = if axes.iter().all(|&a| inputs[0].shape()[a] == 1) {
+        // Of one element compilers make the result, whatever it starts from: the two are joined here.
+        let (shape, count) = (&types[0].shape, types.len());
+        let joined: Vec<Val> = wide[count..].iter().map(|start| body.spread(start, shape)).collect();
+        let elements: Vec<Val> = wide[..count].iter().map(|x| body.reshape(x, shape)).collect();
+        let operands: Vec<&Val> = joined.iter().chain(&elements).collect();
+        let axes = array(&(0..shape.len()).collect::<Vec<_>>());
+        let mut result = |k: usize| {
+            let rest = format!("({}) {{dimensions = {axes}}}", joining(body, k..k + 1)?);
+            Ok(body.op("stablehlo.map", &operands, &rest, &carried(&types[k])))
+        };
+        (0..count).map(&mut result).collect::<Result<Vec<_>>>()?
+    } else {
+        let rest = format!("({}) {{dimensions = {}}}", joining(body, 0..types.len())?, array(axes));
+        let carried: Vec<Type> = types.iter().map(carried).collect();
+        body.ops("stablehlo.reduce", &wide.iter().collect::<Vec<_>>(), &rest, &carried)
+    };
     results.iter().zip(types).map(|(v, ty)| convert::convert(body, v, ty.dtype)).collect()
 }

@@ -133,6 +133,7 @@ impl Op<'_> {
             "dynamic_slice" | "dynamic_update_slice" | "gather" | "scatter" => self.indexed(name),
             "dot_general" => self.dot(),
             "reduce" | "reduce_window" => self.reduced(name),
+            "map" => self.applied(),
             "sort" => self.sorted(),
             "while" | "case" => self.branched(name),
             "func.call" => self.called(functions),
@@ -359,6 +360,17 @@ impl Op<'_> {
             ensure(self.results.iter().all(|r| r.shape.as_slice() == kept), || format!("{kept:?} is left"))?;
         }
         self.cells(&dtypes, &dtypes)
+    }
+
+    fn applied(&self) -> Check {
+        let ([region], [result]) = (self.regions, self.results) else {
+            return Err("it has one region and result".into());
+        };
+        ensure(self.operands.iter().all(|x| x.shape == result.shape), || "the shapes should be one".into())?;
+        let scalars = |types: &[Type]| types.iter().all(|t| t.shape.is_empty());
+        let takes = region.params.iter().map(|p| p.dtype).eq(self.operands.iter().map(|x| x.dtype));
+        let fits = takes && region.results.iter().map(|r| r.dtype).eq([result.dtype]);
+        ensure(fits && scalars(&region.params) && scalars(&region.results), || "the region's types differ".into())
     }
 
     fn sorted(&self) -> Check {
