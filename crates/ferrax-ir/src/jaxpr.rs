@@ -38,6 +38,8 @@ impl Effects {
     pub const ORDERED: Effects = Effects(3);
     /// Printing for debugging: kept, but transparent to differentiation and vmap.
     pub const DEBUG: Effects = Effects(4);
+    /// As `DEBUG`, and keeps its order with others.
+    pub const ORDERED_DEBUG: Effects = Effects(6);
     /// Works across the rows of a named mapped axis; nothing that forbids dropping it.
     pub const NAMED_AXIS: Effects = Effects(8);
 

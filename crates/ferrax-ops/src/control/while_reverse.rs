@@ -175,7 +175,7 @@ fn without_prints(jaxpr: &JaxprRef) -> JaxprRef {
         return jaxpr.clone();
     }
     let mut out = (**jaxpr).clone();
-    out.eqns.retain(|e| !(e.outputs.is_empty() && e.op.effects() == Effects::DEBUG));
+    out.eqns.retain(|e| !(e.outputs.is_empty() && Effects::ORDERED_DEBUG.contains(e.op.effects())));
     out.effects = out.eqns.iter().fold(Effects::NONE, |all, e| all.union(e.op.effects()));
     out.into()
 }
