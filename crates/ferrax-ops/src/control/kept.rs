@@ -8,7 +8,7 @@ use super::jit::JIT;
 use super::remat::PolicyRef;
 use super::scan::{SCAN, Scan, stacked};
 use ferrax_base::{Aval, Result};
-use ferrax_ir::{Atom, Effects, Eqn, Jaxpr, JaxprRef, OpRef, Value, Var, bind};
+use ferrax_ir::{Atom, Eqn, Jaxpr, JaxprRef, OpRef, Value, Var, bind};
 use ferrax_transform::eval::eval_jaxpr_with;
 use ferrax_transform::eval_jaxpr;
 use ferrax_transform::staging::stage_closed;
@@ -45,7 +45,8 @@ pub(super) fn keep(policy: Option<&PolicyRef>, jaxpr: &Jaxpr, wanted: &[Atom]) -
     need(&mut needed, wanted);
     for (i, eqn) in jaxpr.eqns.iter().enumerate().rev() {
         let wanted: Vec<usize> = (0..eqn.outputs.len()).filter(|&k| needed[eqn.outputs[k].0 as usize]).collect();
-        if wanted.is_empty() && (saveable[i] || !shows(eqn)) {
+        // what shows values shows them again when they are computed again
+        if wanted.is_empty() && (saveable[i] || !eqn.op.effects().shows()) {
             continue;
         }
         if saveable[i] {
@@ -70,11 +71,6 @@ pub(super) fn keep(policy: Option<&PolicyRef>, jaxpr: &Jaxpr, wanted: &[Atom]) -
     Ok(kept)
 }
 
-/// Whether it shows values, which it does again when they are computed again.
-fn shows(eqn: &Eqn) -> bool {
-    eqn.op.effects().contains(Effects::DEBUG)
-}
-
 /// Marks variables of the program itself; those that a division adds come after them.
 fn need(needed: &mut [bool], atoms: &[Atom]) {
     for a in atoms {
@@ -88,7 +84,7 @@ fn need(needed: &mut [bool], atoms: &[Atom]) {
 
 impl Kept {
     fn shows(&self) -> bool {
-        self.again.iter().any(shows)
+        self.again.iter().any(|e| e.op.effects().shows())
     }
 
     /// Which of these variables the second half reads, beside giving `wanted`.

@@ -474,7 +474,7 @@ fn spelled<'py>(py: Python<'py>, text: &str) -> Option<Bound<'py, PyAny>> {
 }
 
 fn effect_names(effects: u8) -> Vec<&'static str> {
-    [(1, "IO"), (2, "Ordered"), (4, "Debug")].iter().filter(|(b, _)| effects & b != 0).map(|(_, n)| *n).collect()
+    [(1, "IO"), (18, "Ordered"), (4, "Debug")].iter().filter(|(b, _)| effects & b != 0).map(|(_, n)| *n).collect()
 }
 
 fn vars(py: Python<'_>, homes: impl Iterator<Item = Home>) -> PyResult<Vec<Py<PyAny>>> {
