@@ -110,6 +110,7 @@ def _fields(data: bytes) -> dict[int, list[Any]]:
     while at < len(data):
         key, at = _varint(data, at)
         kind = key & 7
+        value: Any
         if kind == 0:
             value, at = _varint(data, at)
         else:
@@ -163,6 +164,7 @@ class _Tables:
 class ProfileEvent:
     """An event of a line: its name, its time in nanoseconds, and what is said of it.
 
+    >>> from ferrax._profile_data import ProfileData, written
     >>> data = written([{"name": "f", "ts": 2.0, "dur": 1.0, "tid": 7}], {}, (0, 1))
     >>> (line,) = ProfileData(data).find_plane_with_name("/host:CPU").lines
     >>> (event,) = line.events
@@ -221,6 +223,7 @@ class ProfileLine:
 class ProfilePlane:
     """A plane of a profile: a device, or the host.
 
+    >>> from ferrax._profile_data import ProfileData, written
     >>> [plane.name for plane in ProfileData(written([], {}, (0, 1))).planes]
     ['/host:metadata', '/host:CPU', 'Task Environment']
     """
