@@ -247,3 +247,29 @@ def test_listeners():
     for record, (values, *_) in kinds.items():
         getattr(monitoring, f"record_{record}")("name", *values)
     assert not seen
+
+
+def test_traces_and_compilations_are_recorded():
+    seen, spans = [], []
+    listen = lambda event, seconds, **more: seen.append((event, seconds > 0, more))
+    monitoring.register_event_duration_secs_listener(listen)
+    monitoring.register_event_time_span_listener(lambda event, *span, **more: spans.append((event, span, more)))
+
+    def outer(x):
+        return ferrax.jit(jnp.sin)(x) * 2
+
+    try:
+        before, f = time.time(), ferrax.jit(outer)
+        f(jnp.ones(3)), f(jnp.zeros(3)), jnp.ones(3) + 1
+        assert seen == [
+            ("/jax/core/compile/jaxpr_trace_duration", True, {"fun_name": "outer"}),
+            ("/jax/core/compile/backend_compile_duration", True, {"fun_name": "jit(outer)"}),
+        ]
+        assert [(event, more) for event, _, more in spans] == [(event, more) for event, _, more in seen]
+        assert all(before - 1 < begin <= end <= time.time() for _, (begin, end), _ in spans)
+        f(jnp.ones(4))
+        assert len(seen) == 4
+    finally:
+        monitoring.clear_event_listeners()
+    f(jnp.ones(5))
+    assert len(seen) == len(spans) == 4
