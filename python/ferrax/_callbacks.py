@@ -57,11 +57,13 @@ def _bind(
         try:
             with _ferrax.EagerScope():
                 positional, named = tree.unflatten(values[:count])
-                out = callback(*positional, **named)
+                return results(callback(*positional, **named))
         except Exception as error:
             from ferrax._callback_errors import of_program
 
             raise of_program(error) from None
+
+    def results(out: Any) -> list[Any]:
         outs, got = tree_util.tree_flatten(out)
         if kind not in _ANSWERING:
             return []

@@ -96,3 +96,5 @@ def test_programs_in_callbacks_are_told_once():
 def test_results_of_another_structure():
     with pytest.raises(JaxRuntimeError, match="structure"):
         jax.jit(lambda x: jax.pure_callback(lambda v: (v, v), SHAPE, x))(jnp.float32(1))
+    with pytest.raises(JaxRuntimeError, match="dtype"):
+        jax.jit(lambda x: jax.pure_callback(lambda v: "text", SHAPE, x))(jnp.float32(1))

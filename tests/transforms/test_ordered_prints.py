@@ -123,6 +123,31 @@ def test_what_is_computed_again_is_shown_again(name, ordered, capsys):
         assert capsys.readouterr().out.splitlines() == lines
 
 
+def test_rows_call_the_host_as_their_branches_do():
+    seen = []
+    call = lambda name, x: lambda: io_callback(lambda v: seen.append((name, int(v))), None, x)
+    f = jax.vmap(lambda p, x: lax.cond(p, call("yes", x), call("no", x)))
+    f(np.array([True, False, True]), np.arange(3))
+    assert seen == [("yes", 0), ("no", 1), ("yes", 2)]
+
+
+def test_rows_that_have_stopped_do_not_call_the_host():
+    def counted(bound):
+        def step(i):
+            io_callback(lambda v: seen.append(int(v)), None, i)
+            return i + 1
+
+        return lambda i: lax.while_loop(lambda i: i < bound, step, i)
+
+    seen = []
+    with pytest.raises(NotImplementedError, match="Unordered IO effects not supported in while_loop with batched"):
+        jax.vmap(counted(5))(np.array([0, 4]))
+    jax.vmap(
+        lambda x: lax.fori_loop(0, 2, lambda _, v: (io_callback(lambda u: seen.append(int(u)), None, v), v)[1], x)
+    )(np.array([3, 4]))
+    assert seen == [3, 4, 3, 4]
+
+
 @pytest.mark.parametrize("ordered", [False, True])
 def test_host_code_with_effects_is_not_called_again(ordered):
     def f(x, y):
