@@ -298,7 +298,7 @@ def jit_called(
         fun = _jit.constrained(fun, out_shardings, caller)
     compiled = _with_options(fun, *made)
     if not _unspecified(out_shardings):
-        compiled._out_shardings = out_shardings
+        compiled._out_shardings = out_shardings, caller
     if not _unspecified(in_shardings):
         compiled = _jit.with_arguments(compiled, in_shardings, statics[0], caller)
     return compiled if caller == "jit" else _jit.over_mesh(compiled)
@@ -600,6 +600,8 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     >>> jax.eval_shape(lambda x: x @ x.T, jax.ShapeDtypeStruct((2, 3), jnp.float32))
     ShapeDtypeStruct(shape=(2, 2), dtype=float32)
     """
+    if hasattr(fun, "_out_shardings") and hasattr(fun, "eval_shape"):
+        return fun.eval_shape(*args, **kwargs)
     with types_in_use((args, kwargs)):
         try:
             program = _ferrax.trace_to_jaxpr(_of_values(fun), args, kwargs, "eval_shape", fun)

@@ -22,6 +22,9 @@ __all__ = ["io_callback", "pure_callback"]
 #: What stands in programs for the code of `debug_callback`, whose operands alone tell calls apart.
 _DEBUG = "<function debug_callback.<locals>._debug_callback.<locals>._flat_callback at 0xXXXXXXXXXXXX>"
 
+#: The kinds of calls that have results, or may have; the others show values.
+_ANSWERING = ("pure", "io", "ordered")
+
 
 def _bind(
     kind: str,
@@ -51,14 +54,21 @@ def _bind(
         leaves += [axis_index(name) for name in names_in_force()]  # each device calls it
 
     def call(*values: Any) -> list[Any]:
-        with _ferrax.EagerScope():
-            positional, named = tree.unflatten(values[:count])
-            out = callback(*positional, **named)
+        try:
+            with _ferrax.EagerScope():
+                positional, named = tree.unflatten(values[:count])
+                return results(callback(*positional, **named))
+        except Exception as error:
+            from ferrax._callback_errors import of_program
+
+            raise of_program(error) from None
+
+    def results(out: Any) -> list[Any]:
         outs, got = tree_util.tree_flatten(out)
-        if kind not in ("pure", "io", "ordered"):
+        if kind not in _ANSWERING:
             return []
         if got.num_leaves != out_tree.num_leaves:
-            raise RuntimeError(
+            raise _ferrax.JaxRuntimeError(
                 f"the callback returned a value of structure {short(got)}; announced was {short(out_tree)}:"
                 f"{differences(got, out_tree, 'the result', 'result_shape_dtypes')}"
             )
@@ -70,7 +80,12 @@ def _bind(
 
     call.__name__ = _name(callback)
     printed = printed or ((lambda: [_DEBUG]) if "debug" in kind else shown)
-    return out_tree.unflatten(_ferrax.bind_callback(call, structs, kind, method, leaves, printed))
+    try:
+        return out_tree.unflatten(_ferrax.bind_callback(call, structs, kind, method, leaves, printed))
+    except _ferrax.JaxRuntimeError as error:
+        if kind in _ANSWERING or not hasattr(error, "raised"):
+            raise
+        raise error.raised from None  # what shows values is called by itself where nothing is traced
 
 
 def _name(callback: Callable[..., Any]) -> str:

@@ -7,7 +7,7 @@ of the callback, everything else is kept as it is. Read next: `debug.py`.
 from __future__ import annotations
 
 import cmd
-import linecache
+import inspect
 import pprint
 import sys
 import traceback
@@ -28,14 +28,10 @@ class Frame(NamedTuple):
 
     file: str
     line: int
-    function: str
+    source: Sequence[str]
+    offset: int
     locals: dict[str, Any]
     globals: dict[str, Any]
-
-    @property
-    def place(self) -> str:
-        """Where it is, as Python's debugger writes it."""
-        return f"{self.file}({self.line}){self.function}()"
 
 
 class _Value(NamedTuple):
@@ -51,19 +47,20 @@ class _Held(NamedTuple):
     leaves: list[Any]
 
 
-def stop(ordered: bool, every_frame: bool, most: int | None) -> None:
+def stop(ordered: bool, every_frame: bool, most: int | None, stdin: Any, stdout: Any) -> None:
     """Has the program start the debugger here.
 
     Args:
       ordered: whether stops keep their order.
       every_frame: whether frames of the library are shown, too.
       most: how many frames are shown; all by default.
+      stdin, stdout: files that commands come from and answers go to; the process' own by default.
     """
     operands: list[Any] = []
     frames = [_noted(frame, line, operands) for frame, line in _active(every_frame)[:most]]
 
     def run(*values: Any) -> None:
-        Debugger([f._replace(locals=_filled(f.locals, values)) for f in frames]).cmdloop()
+        Debugger([f._replace(locals=_filled(f.locals, values)) for f in frames], stdin, stdout).cmdloop()
 
     debug_callback(run, *operands, ordered=ordered)
 
@@ -83,7 +80,13 @@ def _noted(frame: types.FrameType, line: int, operands: list[Any]) -> Frame:
     """A frame; the arrays among its variables are added to the operands."""
     module = frame.f_locals is frame.f_globals
     variables = {} if module else {name: _held(value, operands) for name, value in frame.f_locals.items()}
-    return Frame(frame.f_code.co_filename, line, frame.f_code.co_name, variables, frame.f_globals)
+    try:
+        source, start = inspect.getsourcelines(frame)
+    except (OSError, TypeError):  # nobody kept it
+        source, start = [], 1
+    # what ends a source is a line without text, as the file goes on
+    lines = [*(text.rstrip("\n") for text in source), ""]
+    return Frame(frame.f_code.co_filename, line, lines, line - max(start, 1), variables, frame.f_globals)
 
 
 def _held(value: Any, operands: list[Any]) -> Any:
@@ -128,16 +131,18 @@ class Debugger(cmd.Cmd):
     """Reads commands about frames from the terminal, until one of them goes on.
 
     >>> import io
-    >>> Debugger([Frame("f.py", 1, "f", {"x": 2}, {})], io.StringIO("p x + 1\\nc\\n")).cmdloop()
+    >>> Debugger([Frame("f.py", 1, ["y = x"], 0, {"x": 2}, {})], io.StringIO("p x + 1\nl\nc\n")).cmdloop()
     Entering jdb:
     (jdb) 3
+    (jdb) > f.py(1)
+    ->  y = x
     (jdb)
     """
 
     prompt = "(jdb) "
 
-    def __init__(self, frames: Sequence[Frame], stdin: Any = None):
-        super().__init__(stdin=stdin or sys.stdin, stdout=sys.stdout)
+    def __init__(self, frames: Sequence[Frame], stdin: Any = None, stdout: Any = None):
+        super().__init__(stdin=stdin or sys.stdin, stdout=stdout or sys.stdout)
         self.use_rawinput = self.stdin is sys.__stdin__
         self.frames, self.at = frames, 0
 
@@ -153,7 +158,7 @@ class Debugger(cmd.Cmd):
         try:
             text = shown(eval(expression, frame.globals, dict(frame.locals)))
         except Exception as error:
-            text = "*** " + "".join(traceback.format_exception_only(error)).rstrip()
+            text = "*** " + traceback.format_exception_only(error)[-1].strip()
         self._say(text)
 
     def default(self, line: str) -> None:
@@ -175,16 +180,17 @@ class Debugger(cmd.Cmd):
     def do_list(self, _: str) -> None:
         """list: shows the lines around the one of the frame."""
         frame = self.frames[self.at]
-        self._say(f"> {frame.place}")
-        for line in range(max(1, frame.line - 5), frame.line + 6):
-            text = linecache.getline(frame.file, line, frame.globals).rstrip()
-            if text or line <= frame.line:
-                self._say(f"{'->' if line == frame.line else '  '} {line:4} {text}".rstrip())
+        self._say(f"> {frame.file}({frame.line})")
+        for i in range(max(0, frame.offset - 6), min(len(frame.source), frame.offset + 6)):
+            self._say(("->  " if i == frame.offset else "    ") + frame.source[i])
 
     def do_where(self, _: str) -> None:
         """where: shows the frames, the innermost last."""
-        for i in reversed(range(len(self.frames))):
-            self._say(f"{'->' if i == self.at else '  '} {self.frames[i].place}")
+        self._say("Traceback:")
+        for frame in reversed(self.frames):
+            self._say(f'  File "{frame.file}", line {frame.line}')
+            if frame.offset < len(frame.source):
+                self._say(f"    {frame.source[frame.offset].strip()}")
 
     def do_args(self, _: str) -> None:
         """args: prints the variables of the frame."""
@@ -193,31 +199,27 @@ class Debugger(cmd.Cmd):
 
     def do_up(self, _: str) -> None:
         """up: looks at the frame that called this one."""
-        self._move(1, "Oldest frame")
+        self._move(1, "At topmost frame.")
 
     def do_down(self, _: str) -> None:
         """down: looks at the frame that this one called."""
-        self._move(-1, "Newest frame")
+        self._move(-1, "At bottommost frame.")
 
     def _move(self, by: int, end: str) -> None:
-        if not 0 <= self.at + by < len(self.frames):
-            self._say(f"*** {end}")
-            return
-        self.at += by
-        self._say(f"> {self.frames[self.at].place}")
+        if 0 <= self.at + by < len(self.frames):
+            self.at += by
+        else:
+            self._say(end)
+        self.do_list("")
 
     def do_continue(self, _: str) -> bool:
         """continue: goes on with the program."""
         return True
 
     def do_quit(self, _: str) -> None:
-        """quit: ends the process."""
+        """quit: ends the process, as the end of the input does."""
         sys.exit(0)
-
-    def do_EOF(self, _: str) -> bool:
-        """The end of the input goes on with the program."""
-        return True
 
     do_l, do_w, do_bt, do_a, do_u, do_d = do_list, do_where, do_where, do_args, do_up, do_down
     do_c = do_cont = do_continue
-    do_q = do_exit = do_quit
+    do_q = do_exit = do_EOF = do_quit

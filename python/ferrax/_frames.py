@@ -7,9 +7,21 @@ import sys
 import types
 import warnings
 
-__all__ = ["user_frame", "warn_user"]
+__all__ = ["is_of_library", "user_frame", "warn_user"]
 
 _FOLDER = os.path.dirname(__file__) + os.sep
+
+
+def is_of_library(file: str) -> bool:
+    """Whether a file of code is the library's.
+
+    Args:
+      file: its name, as code objects have it.
+
+    >>> is_of_library(__file__)
+    True
+    """
+    return file.startswith(_FOLDER)
 
 
 def user_frame(depth: int = 1) -> types.FrameType:
@@ -25,7 +37,7 @@ def user_frame(depth: int = 1) -> types.FrameType:
     False
     """
     frame = sys._getframe(depth)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_FOLDER):
+    while frame.f_back is not None and is_of_library(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ferrax import _devices
 
-__all__ = ["live_memory_profile", "memory_profile"]
+__all__ = ["bytes_field", "live_memory_profile", "memory_profile", "number_field"]
 
 
 def _varint(value: int) -> bytes:
@@ -24,16 +24,18 @@ def _varint(value: int) -> bytes:
     return bytes([*out, value])
 
 
-def _number(field: int, value: int) -> bytes:
+def number_field(field: int, value: int) -> bytes:
+    """A field of a protocol buffer that is a number."""
     return _varint(field << 3) + _varint(value)
 
 
-def _bytes(field: int, value: bytes) -> bytes:
+def bytes_field(field: int, value: bytes) -> bytes:
+    """A field of a protocol buffer that is bytes, a text or a message."""
     return _varint(field << 3 | 2) + _varint(len(value)) + value
 
 
 def _packed(field: int, values: Iterable[int]) -> bytes:
-    return _bytes(field, b"".join(map(_varint, values)))
+    return bytes_field(field, b"".join(map(_varint, values)))
 
 
 class _Strings:
@@ -66,19 +68,19 @@ def memory_profile(arrays: Iterable[Any]) -> bytes:
         count[1] += x.nbytes
     strings, out, tail = _Strings(), bytearray(), bytearray()
     for kind, unit in (("allocations", "count"), ("space", "bytes")):
-        out += _bytes(1, _number(1, strings(kind)) + _number(2, strings(unit)))
+        out += bytes_field(1, number_field(1, strings(kind)) + number_field(2, strings(unit)))
     for i, ((what, device), counts) in enumerate(sorted(groups.items()), start=1):
         labels = [
-            _bytes(3, _number(1, strings(key)) + _number(2, strings(text)))
+            bytes_field(3, number_field(1, strings(key)) + number_field(2, strings(text)))
             for key, text in (("kind", "buffer"), ("device", device))
         ]
-        out += _bytes(2, _packed(1, [i]) + _packed(2, counts) + b"".join(labels))
-        tail += _bytes(4, _number(1, i) + _bytes(4, _number(1, i)))
-        tail += _bytes(5, _number(1, i) + _number(2, strings(what)) + _number(3, strings(what)))
+        out += bytes_field(2, _packed(1, [i]) + _packed(2, counts) + b"".join(labels))
+        tail += bytes_field(4, number_field(1, i) + bytes_field(4, number_field(1, i)))
+        tail += bytes_field(5, number_field(1, i) + number_field(2, strings(what)) + number_field(3, strings(what)))
     out += tail
-    default = _number(14, strings("space"))
+    default = number_field(14, strings("space"))
     for text in strings.places:
-        out += _bytes(6, text.encode())
+        out += bytes_field(6, text.encode())
     return gzip.compress(bytes(out + default))
 
 

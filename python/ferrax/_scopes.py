@@ -1,4 +1,4 @@
-"""Scopes of names as Python shows them: `NameStack` and what it is made of.
+"""Scopes of names as Python shows them: `NameStack` and what it is made of; places in the user's code.
 
 The names are kept by `ferrax_base::scopes`, which also writes them as text. Read next: `extend/source_info_util.py`.
 """
@@ -6,11 +6,12 @@ The names are kept by `ferrax_base::scopes`, which also writes them as text. Rea
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from ferrax import _ferrax
 
-__all__ = ["NameStack", "Scope", "Transform"]
+__all__ = ["Frame", "NameStack", "Scope", "Traceback", "Transform", "user_frame", "user_frames"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,3 +70,60 @@ class NameStack:
 
     def __str__(self) -> str:
         return _ferrax.scope_text(self.names())
+
+
+class Frame(NamedTuple):
+    """A place in the user's code: an expression, whose columns are counted from zero.
+
+    >>> import ferrax as jax
+    >>> def f(x):
+    ...     return x + 1
+    >>> jax.make_jaxpr(f)(1).eqns[0].source_info.traceback.frames[0].function_name
+    'f'
+    """
+
+    file_name: str
+    function_name: str
+    start_line: int
+    start_column: int
+    end_line: int
+    end_column: int
+
+    @property
+    def line_num(self) -> int:
+        """The line that the expression begins in."""
+        return self.start_line
+
+
+class Traceback:
+    """The user's code that asked for an operation: the innermost function.
+
+    Args:
+      place: file, line, column, function, and the line and the column of the end.
+    """
+
+    def __init__(self, place: tuple[str, int, int, str, int, int]):
+        file, line, column, function, end, end_column = place
+        self.frames = [Frame(file, function, line, column, end, end_column)]
+
+
+def user_frames(traceback: Traceback | None) -> Iterator[Frame]:
+    """The frames of the user's, the innermost first.
+
+    >>> from ferrax._scopes import user_frames
+    >>> list(user_frames(None))
+    []
+    """
+    return iter(() if traceback is None else traceback.frames)
+
+
+def user_frame(traceback: Traceback | None) -> Frame | None:
+    """The innermost frame of the user's, or None.
+
+    >>> import ferrax as jax
+    >>> info = jax.make_jaxpr(lambda x: x + 1)(1).eqns[0].source_info
+    >>> from ferrax._scopes import user_frame
+    >>> user_frame(info.traceback).function_name
+    '<lambda>'
+    """
+    return next(user_frames(traceback), None)

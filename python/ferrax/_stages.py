@@ -72,6 +72,7 @@ class _Function:
       donated: for each argument whether it is donated; empty where none is.
       shardings: for each argument where it is, or None.
       compiler_options: what the engine's compiler is told, as names and values.
+      out_shardings: where results are asked to be, or None.
     """
 
     name: str
@@ -80,6 +81,7 @@ class _Function:
     donated: Sequence[bool]
     shardings: Sequence[Any]
     compiler_options: Sequence[tuple[str, Any]] = ()
+    out_shardings: Any = None
 
     def args_info(self) -> Any:
         donated = self.donated or [False] * len(self.program.in_avals)
@@ -124,7 +126,12 @@ class _Stage:
         """Types of the results, as a tree of `ShapeDtypeStruct`."""
         from ferrax._api import struct_of
 
-        return self._out_tree.unflatten([struct_of(a) for a in self._program.out_avals])
+        info = self._out_tree.unflatten([struct_of(a) for a in self._program.out_avals])
+        if self._function.out_shardings is None:
+            return info
+        from ferrax.sharding._jit import told
+
+        return told(info, self._function.out_shardings)
 
     @property
     def donate_argnums(self) -> tuple[int, ...]:
@@ -171,6 +178,7 @@ class Traced(_Stage):
             params["donated_invars"],
             params["in_shardings"],
             params.get("compiler_options_kvs", ()),
+            params.get("out_shardings"),
         )
         super().__init__(function, function.args_info(), out_tree)
         self._types = list(meta_tys_flat)
@@ -674,11 +682,18 @@ def trace_over(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: 
     shardings = [_sharding(x) if known else None for x in (leaves if known else range(in_tree.num_leaves))]
     if asked is not None:
         shardings = [own if s is None else s for s, own in zip(asked, shardings, strict=True)]
+    out_shardings = None
+    if hasattr(self, "_out_shardings"):
+        from ferrax.sharding._jit import resolved
+
+        asked_out, caller = self._out_shardings
+        out_shardings = resolved(asked_out, "out_shardings", caller)  # in the mesh that is in use now
     params = {
         "name": getattr(self, "__name__", "<unknown>"),
         "jaxpr": program,
         "donated_invars": donated,
         "in_shardings": shardings,
+        "out_shardings": out_shardings,
         "compiler_options_kvs": tuple(getattr(self, "_compiler_options", {}).items()),
     }
     return Traced(program.in_avals, params, in_tree, out_tree, ())
@@ -691,12 +706,7 @@ def _lower(self: Any, *args: Any, **kwargs: Any) -> Lowered:
 
 def _eval_shape(self: Any, *args: Any, **kwargs: Any) -> Any:
     """Types of the result for arguments of these types."""
-    info = _trace(self, *args, **kwargs).out_info
-    if not hasattr(self, "_out_shardings"):
-        return info
-    from ferrax.sharding._jit import told
-
-    return told(info, self._out_shardings)
+    return _trace(self, *args, **kwargs).out_info
 
 
 def _cache_size(self: Any) -> int:

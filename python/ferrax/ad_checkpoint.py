@@ -118,7 +118,7 @@ def _origins(program: Any, given: Sequence[_Origin], place: tuple[int, ...] = ()
             what = equation.params["name"]
             made = f"named '{what}'" if name == "name" else f"output of jitted function '{what}'"
         if equation._place:
-            file, line, column, function = equation._place
+            file, line, column, function, *_ = equation._place
             made += f" from {file}:{line}:{column} ({function})"
         known.update({v: ((*at, k), made) for k, v in enumerate(equation.outvars)})
     return [of(v) for v in program.outvars]

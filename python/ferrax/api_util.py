@@ -6,7 +6,7 @@ Read next: `extend/linear_util.py` for the wrapped functions that these take.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ferrax import tree_util
@@ -292,14 +292,19 @@ def safe_map(f: Callable[..., Any], *args: Sequence[Any]) -> list[Any]:
     >>> jax.api_util.safe_map(lambda x, y: x + y, [1, 2], [3, 4])
     [4, 6]
     """
+    return [f(*row) for row in same_lengths("safe_map()", args)]
+
+
+def same_lengths(name: str, args: Sequence[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
+    """The rows of lists that must be of one length, for a function of a name."""
     if not args:
-        raise TypeError("safe_map requires at least 2 arguments")
+        raise TypeError(f"{name} requires at least 2 arguments")
     lists = [list(a) for a in args]
     for i, values in enumerate(lists[1:], 2):
         if len(values) != len(lists[0]):
             than = "shorter" if len(values) < len(lists[0]) else "longer"
-            raise ValueError(f"safe_map() argument {i} is {than} than argument 1")
-    return [f(*row) for row in zip(*lists, strict=True)]
+            raise ValueError(f"{name} argument {i} is {than} than argument 1")
+    return zip(*lists, strict=True)
 
 
 def shaped_abstractify(x: Any) -> ShapedArray:

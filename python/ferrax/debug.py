@@ -243,7 +243,8 @@ def breakpoint(
     num_frames: int | None = None,
     ordered: bool = False,
     token: Any = None,
-    **kwargs: Any,
+    stdin: Any = None,
+    stdout: Any = None,
 ) -> None:
     """Stops when the program reaches this point, and reads commands from the terminal.
 
@@ -256,7 +257,7 @@ def breakpoint(
       num_frames: how many frames are kept; all by default.
       ordered: whether stops keep their order.
       token: accepted for compatibility.
-      **kwargs: accepted for compatibility.
+      stdin, stdout: files that commands come from and answers go to; the process' own by default.
 
     Raises:
       NotImplementedError: another backend is asked for.
@@ -269,7 +270,7 @@ def breakpoint(
         raise NotImplementedError(f"debug.breakpoint with backend={backend!r} is not implemented; there is 'cli'")
     from ferrax._debugger import stop
 
-    stop(ordered, not filter_frames, num_frames)
+    stop(ordered, not filter_frames, num_frames, stdin, stdout)
 
 
 _expose(globals())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any
@@ -35,30 +36,40 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     leaves, tree = tree_util.tree_flatten(pytree)
     arrays = [jnp.asarray(leaf) for leaf in leaves]
     if not arrays:
-        return jnp.zeros(0), lambda vector: tree.unflatten([])
-    shapes = [a.shape for a in arrays]
-    dtypes = [a.dtype for a in arrays]
-    common = jnp.result_type(*dtypes)
-    ends = np.cumsum([math.prod(s) for s in shapes]).tolist()
-    flat = jnp.concatenate([a.ravel().astype(common) for a in arrays])
+        return jnp.zeros(0), _Unravel(tree, (), (), None)
+    dtypes = tuple(a.dtype for a in arrays)
+    unravel = _Unravel(tree, tuple(a.shape for a in arrays), dtypes, jnp.result_type(*dtypes))
+    return jnp.concatenate([a.ravel().astype(unravel.common) for a in arrays]), unravel
 
-    def unravel(vector: Any) -> Any:
-        vector = jnp.asarray(vector)
+
+@dataclasses.dataclass(frozen=True)
+class _Unravel:
+    """The way back, equal for trees of one structure: it may be a static argument."""
+
+    tree: Any
+    shapes: tuple[tuple[int, ...], ...]
+    dtypes: tuple[Any, ...]
+    common: Any
+
+    def __call__(self, vector: Any) -> Any:
+        import ferrax.numpy as jnp
+
+        if not self.shapes:
+            return self.tree.unflatten([])
+        vector, common = jnp.asarray(vector), self.common
+        ends = np.cumsum([math.prod(s) for s in self.shapes]).tolist()
         if vector.shape != (ends[-1],):
             raise ValueError(
                 f"the unravel function expected an array of shape {(ends[-1],)}, but got one of shape {vector.shape}"
             )
-        if vector.dtype != common and any(d != common for d in dtypes):
+        mixed = any(d != common for d in self.dtypes)
+        if vector.dtype != common and mixed:
             raise TypeError(f"unravel function given array of dtype {vector.dtype}, but expected dtype {common}")
-        parts = [vector[end - math.prod(s) : end].reshape(s) for end, s in zip(ends, shapes, strict=True)]
-        if any(d != common for d in dtypes):
-            parts = [p.real.astype(d) if _drops_imaginary(common, d) else p.astype(d) for p, d in zip(parts, dtypes)]
-        return tree.unflatten(parts)
-
-    def _drops_imaginary(source: Any, target: Any) -> bool:
-        return bool(jnp.issubdtype(source, np.complexfloating)) and not jnp.issubdtype(target, np.complexfloating)
-
-    return flat, unravel
+        parts = [vector[end - math.prod(s) : end].reshape(s) for end, s in zip(ends, self.shapes, strict=True)]
+        if mixed:
+            drops = [common.kind == "c" != d.kind for d in self.dtypes]
+            parts = [(p.real if drop else p).astype(d) for p, d, drop in zip(parts, self.dtypes, drops, strict=True)]
+        return self.tree.unflatten(parts)
 
 
 _expose(globals())

@@ -1,10 +1,12 @@
 """Events that programs record and listeners that are told of them, as for collecting metrics.
 
-Nothing in ferrax records events of its own here; libraries on top of it do.
+ferrax records how long jitted functions take to be traced and compiled (and run for the first time), by JAX's names of
+these events; everything else is the libraries'.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -38,6 +40,18 @@ def _tell(listeners: list[_Listener], *args: Any, **kwargs: Any) -> None:
     # a listener may register others, or take itself off
     for listener in tuple(listeners):
         listener(*args, **kwargs)
+
+
+def somebody_listens() -> bool:
+    """Whether there are listeners of durations or of time spans."""
+    return bool(_durations or _spans)
+
+
+def took(event: str, seconds: float, name: str) -> None:
+    """Records an event that ends now, of a function of a name."""
+    end = time.time()
+    record_event_duration_secs(event, seconds, fun_name=name)
+    record_event_time_span(event, end - seconds, end, fun_name=name)
 
 
 def _take_off(listeners: list[_Listener], callback: _Listener, what: str) -> None:

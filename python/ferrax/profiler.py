@@ -1,4 +1,4 @@
-"""Traces of what a program does when, in the Chrome trace format, and profiles of the memory of arrays.
+"""Traces of what a program does when, as Chrome and as XLA's profiler write them, and profiles of the memory of arrays.
 
 A trace has what is seen from Python: the annotations of this module, the compilations of jitted functions, and the
 bytes in use whenever one of these is noted. What runs inside a program is not in it. Read next: `_memory_profile.py`.
@@ -22,10 +22,20 @@ from typing import Any, TypeVar
 from ferrax import _devices
 from ferrax._boundary import expose as _expose
 from ferrax._memory_profile import live_memory_profile
+from ferrax._profile_data import (
+    ProfileData as ProfileData,
+    ProfileEvent as ProfileEvent,
+    ProfilePlane as ProfilePlane,
+    written,
+)
 from ferrax.config import config
 from ferrax.version import __version__
 
 __all__ = [
+    "ProfileData",
+    "ProfileEvent",
+    "ProfileOptions",
+    "ProfilePlane",
     "StepTraceAnnotation",
     "TraceAnnotation",
     "annotate_function",
@@ -44,12 +54,46 @@ F = TypeVar("F", bound=Callable[..., Any])
 _JIT = logging.getLogger("ferrax.jit")
 
 
+class ProfileOptions:
+    """How a trace is taken.
+
+    `host_tracer_level` of 0 leaves the spans of annotations out, `session_id` names the folder of the trace. Calls of
+    Python functions are in no trace, whatever `python_tracer_level` says. Nothing heeds the others.
+
+    >>> import ferrax as jax
+    >>> options = jax.profiler.ProfileOptions()
+    >>> options.host_tracer_level = 0
+    """
+
+    def __init__(self) -> None:
+        self.host_tracer_level = 2
+        self.python_tracer_level = 1
+        self.session_id = ""
+        self.enable_hlo_proto = self.include_dataset_ops = True
+        self.raise_error_on_start_failure = False
+        self.duration_ms = self.start_timestamp_ns = 0
+        self.repository_path = ""
+        self.advanced_configuration: dict[str, Any] = {}
+
+
+def _checked(options: ProfileOptions | None) -> ProfileOptions:
+    """The options, of which only those that are heeded may differ from their defaults."""
+    options, plain = ProfileOptions() if options is None else options, ProfileOptions()
+    if not isinstance(options, ProfileOptions):
+        raise TypeError(f"profiler_options must be a ProfileOptions, got {type(options).__name__}")
+    for name in vars(plain).keys() - {"host_tracer_level", "python_tracer_level", "session_id"}:
+        if getattr(options, name) != getattr(plain, name):
+            raise NotImplementedError(f"ProfileOptions.{name} is not implemented: nothing would heed it")
+    return options
+
+
 class _Session:
     """A trace that is being taken."""
 
-    def __init__(self, log_dir: str, perfetto: bool):
+    def __init__(self, log_dir: str, perfetto: bool, options: ProfileOptions):
         self.log_dir, self.perfetto = log_dir, perfetto
-        self.start = time.perf_counter_ns()
+        self.spans, self.name = options.host_tracer_level > 0, options.session_id
+        self.start, self.began = time.perf_counter_ns(), time.time_ns()
         self.events: list[dict[str, Any]] = []
         self.logged_before = config.jax_log_compiles
 
@@ -84,7 +128,7 @@ def start_trace(
     log_dir: os.PathLike[str] | str,
     create_perfetto_link: bool = False,
     create_perfetto_trace: bool = False,
-    profiler_options: None = None,
+    profiler_options: ProfileOptions | None = None,
 ) -> None:
     """Starts a trace, which `stop_trace` ends and writes.
 
@@ -92,11 +136,11 @@ def start_trace(
       log_dir: folder of the traces; each gets a folder of its own at `plugins/profile/<time>` in it.
       create_perfetto_link: not supported; load the file that `create_perfetto_trace` writes.
       create_perfetto_trace: whether to write `perfetto_trace.json.gz` beside the trace.
-      profiler_options: not supported.
+      profiler_options: how it is taken.
 
     Raises:
       RuntimeError: a trace is already being taken.
-      NotImplementedError: a link or options are asked for.
+      NotImplementedError: a link is asked for, or an option that nothing heeds.
 
     >>> import ferrax as jax, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -106,19 +150,18 @@ def start_trace(
     global _session
     if create_perfetto_link:
         raise NotImplementedError("create_perfetto_link: use create_perfetto_trace and open the file that it writes")
-    if profiler_options is not None:
-        raise NotImplementedError("the profiler_options argument of start_trace is not implemented")
+    options = _checked(profiler_options)
     with _lock:
         if _session is not None:
             raise RuntimeError("Profile has already been started. Only one profile may be run at a time.")
-        _session = _Session(os.fspath(log_dir), create_perfetto_trace)
+        _session = _Session(os.fspath(log_dir), create_perfetto_trace, options)
         _JIT.addFilter(_session)
         config.update("jax_log_compiles", True)
         _session.note_memory()
 
 
 def stop_trace() -> None:
-    """Ends the trace that `start_trace` started, and writes it as `<host>.trace.json.gz`.
+    """Ends the trace that `start_trace` started, and writes it as `<host>.trace.json.gz` and `<host>.xplane.pb`.
 
     Raises:
       RuntimeError: no trace is being taken.
@@ -138,18 +181,21 @@ def stop_trace() -> None:
         _JIT.removeFilter(session)
         config.update("jax_log_compiles", session.logged_before)
         session.note_memory()
-    folder = _new_folder(pathlib.Path(session.log_dir) / "plugins" / "profile")
+    folder = _new_folder(pathlib.Path(session.log_dir) / "plugins" / "profile", session.name)
     trace = session.written()
     if session.perfetto:
         _write(folder / "perfetto_trace.json.gz", trace)
     # what only some viewers take
     trace["metadata"] = {"ferrax_version": __version__}
-    _write(folder / f"{platform.node() or 'host'}.trace.json.gz", trace)
+    host = platform.node() or "host"
+    _write(folder / f"{host}.trace.json.gz", trace)
+    span = (session.began, session.began + time.perf_counter_ns() - session.start)
+    (folder / f"{host}.xplane.pb").write_bytes(written(session.events, trace["metadata"], span))
 
 
-def _new_folder(parent: pathlib.Path) -> pathlib.Path:
-    """A folder named after the time, with a number where one second has several."""
-    stamp = time.strftime("%Y_%m_%d_%H_%M_%S")
+def _new_folder(parent: pathlib.Path, name: str) -> pathlib.Path:
+    """A folder of a name or else of the time, with a number where there are several."""
+    stamp = name or time.strftime("%Y_%m_%d_%H_%M_%S")
     for name in (stamp, *(f"{stamp}_{i}" for i in range(1, 10_000))):
         try:
             (parent / name).mkdir(parents=True)
@@ -168,7 +214,7 @@ def trace(
     log_dir: os.PathLike[str] | str,
     create_perfetto_link: bool = False,
     create_perfetto_trace: bool = False,
-    profiler_options: None = None,
+    profiler_options: ProfileOptions | None = None,
 ) -> Iterator[None]:
     """Takes a trace of what runs inside, and writes it at the end.
 
@@ -176,7 +222,7 @@ def trace(
       log_dir: as in `start_trace`.
       create_perfetto_link: not supported.
       create_perfetto_trace: as in `start_trace`.
-      profiler_options: not supported.
+      profiler_options: as in `start_trace`.
 
     Returns:
       A context manager.
@@ -220,7 +266,7 @@ class TraceAnnotation:
 
     def __exit__(self, *error: object) -> None:
         session, begin, self._begin = _session, self._begin, None
-        if session is None or begin is None or begin < session.start:
+        if session is None or not session.spans or begin is None or begin < session.start:
             return
         args = {key: str(value) for key, value in self._metadata.items()}
         session.note(self._name, "X", begin, dur=(time.perf_counter_ns() - begin) / 1e3, args=args)

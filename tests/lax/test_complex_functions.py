@@ -164,3 +164,15 @@ def test_quotients_at_infinities():
 def test_size_of_what_is_not_a_number():
     z = np.array([complex(INF, NAN), complex(NAN, -INF), complex(INF, -INF), complex(-INF, 1)], "complex64")
     np.testing.assert_array_equal(np.asarray(jnp.abs(jnp.asarray(z))), np.float32([NAN, NAN, INF, INF]))
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_running_sums_of_complex_exponentials(reverse):
+    z = np.random.default_rng(1).normal(size=(3, 9)) * 3 + 1j * np.random.default_rng(2).normal(size=(3, 9)) * 5
+    flip = (lambda a: a[:, ::-1]) if reverse else (lambda a: a)
+    want = flip(np.log(np.cumsum(np.exp(flip(z)), axis=1)))
+    for f in (lax.cumlogsumexp, ferrax.jit(lax.cumlogsumexp, static_argnames=("axis", "reverse"))):
+        np.testing.assert_allclose(f(jnp.asarray(z), axis=1, reverse=reverse), want, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(f(jnp.asarray(z + 1000), axis=1, reverse=reverse), want + 1000, rtol=1e-12)
+    mapped = ferrax.vmap(lambda v: lax.cumlogsumexp(v, reverse=reverse))
+    np.testing.assert_allclose(mapped(jnp.asarray(z)), want, rtol=1e-12, atol=1e-12)

@@ -183,3 +183,12 @@ def test_widths_of_products():
     args = np.ones(2, np.float32), np.arange(2, dtype=np.int32)
     product = lambda lax, x, y: lax.mul(x, y, out_dtype="bfloat16")
     assert_same(product(ours, *map(to_ours, args)), theirs(product, *args))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64", "int8", "int64"])
+def test_cases_beyond_the_last_are_the_last(dtype):
+    with ferrax.enable_x64(True):
+        which = np.array([0, 1, 2, 3, np.iinfo(dtype).max, np.iinfo(dtype).min], dtype)
+        cases = [np.full(6, float(i)) for i in range(3)]
+        for select in (ours.select_n, ferrax.jit(ours.select_n)):
+            assert select(which, *cases).tolist() == [0, 1, 2, 2, 2, 0]

@@ -8,6 +8,7 @@ import ferrax.numpy as jnp
 import ferrax.scipy.linalg
 import ferrax.scipy.sparse.linalg
 from ferrax import lax
+from tests.recorded import expected
 
 tall = np.arange(15, dtype="float32").reshape(5, 3)
 square = np.eye(3, dtype="float32")
@@ -81,3 +82,30 @@ def test_strict_promotion_holds_for_updates(how, dtype, value):
         with pytest.raises(jax.dtypes.TypePromotionError, match="when jax_numpy_dtype_promotion=strict"):
             getattr(x.at[0], how)(value)
         assert getattr(x.at[0], how)(1).shape == (3,)
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 2), (3, 0, 2)], ids=str)
+def test_norms_of_nothing(shape):
+    def told(jax):
+        found = []
+        for ord in (None, 1, -1, 2, -2, np.inf, -np.inf, "fro", "nuc"):
+            for axis in (None, -1, (-2, -1)):
+                try:
+                    found.append(jax.numpy.linalg.norm(np.zeros(shape, np.float32), ord, axis).tolist())
+                except ValueError as error:
+                    found.append(str(error).split(",")[0])
+        return found
+
+    same = lambda a, b: a == b or (isinstance(a, str) and isinstance(b, str))
+    assert all(map(same, told(jax), expected(told)))
+
+
+def test_singular_values_of_equal_size_share_the_slope_of_the_norm():
+    slope = lambda jax: jax.grad(lambda x: jax.numpy.linalg.norm(x, 2))(jax.numpy.eye(2))
+    np.testing.assert_allclose(slope(jax), expected(slope), atol=1e-6)
+
+
+@pytest.mark.parametrize("algorithm", ["QR", lax.linalg.SvdAlgorithm.JACOBI, lax.linalg.SvdAlgorithm.POLAR], ids=str)
+def test_algorithms_of_svd_that_are_not_there(algorithm):
+    with pytest.raises(NotImplementedError, match="not implemented"):
+        lax.linalg.svd(np.eye(2, dtype=np.float32), algorithm=algorithm)

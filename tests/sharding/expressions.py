@@ -182,6 +182,10 @@ calls(lambda f: jax.pmap(lambda v: (jax.debug.callback(f), v)[1])(sq))
 jax.eval_shape(lambda v: v * 2, struct(me, 'x')).sharding
 jax.eval_shape(lambda v, w: v @ w.T, struct(ae, 'x'), struct(ae, 'y')).sharding
 jax.jit(lambda v: jnp.sin(v).T).eval_shape(struct(ae, 'x')).sharding
+jax.eval_shape(jax.jit(lambda v: (v * 2, v + 1), out_shardings=(s('x'), None)), x)
+jax.jit(lambda v: (v * 2, v + 1), out_shardings=(s('x'), None)).trace(x).out_info
+jax.jit(lambda v: {'a': v * 2}, out_shardings=one(devs[2])).lower(x).out_info
+jax.eval_shape(jax.vmap(jax.jit(lambda v: v, out_shardings=s())), x)
 str(jax.make_jaxpr(lambda v: jnp.sin(v).T)(struct(me, 'x'))).split(' let')[0]
 jax.eval_shape(lambda v: jax.reshard(v, NamedSharding(ae, P('y'))), struct(ae, 'x')).sharding
 abstractly(lambda: jax.eval_shape(lambda v: jax.reshard(v, P('y')), struct(ae, 'x')).sharding)
@@ -451,6 +455,8 @@ jax.make_array_from_callback((8, 4), s('x'), lambda i: np.asarray(x)[i], dtype=j
 jax.make_array_from_callback((8, 4), s('x'), lambda i: x[i], dtype=jnp.int32)
 jax.make_array_from_callback((8, 4), P('x'), lambda i: x[i])
 jax.make_array_from_process_local_data(s('x'), np.asarray(x), (16, 4))
+jax.make_array_from_single_device_arrays((8, 4), s('x'), [place(x, 'x')] * 8)
+jax.jit(lambda v: jax.make_array_from_callback((8, 4), s('x'), lambda i: v[i]))(x)
 single([np.ones(1)] * 8)
 single([jax.device_put(jnp.ones(1, 'i' if d.id else 'f'), d) for d in devs])
 mesh_utils.create_hybrid_device_mesh((2, 4), (1, 1))

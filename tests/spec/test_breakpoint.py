@@ -79,24 +79,41 @@ def test_variables_have_the_values_of_the_run(name, program, monkeypatch, capsys
     call = lambda: transform(program["outer"])(x)
     got = told(monkeypatch, capsys, call, "p q", "p tree['twice']", "text", "u", "p y - x", "d", "p y", "c")
     assert got[0] == q and got[1] in (twice, f"Array({twice[0]}., dtype=float32, weak_type=True)")
-    assert got[2] == "'word'" and got[3] == "> stops.py(12)outer()" and got[4].startswith(("1.0", "Array(1., "))
-    assert got[5] == "> stops.py(7)inner()" and got[6] == "*** NameError: name 'y' is not defined"
+    assert got[2] == "'word'" and got[3].startswith("> stops.py(12)\n") and got[4].startswith(("1.0", "Array(1., "))
+    assert got[5].startswith("> stops.py(7)\n") and got[6] == "*** NameError: name 'y' is not defined"
 
 
 def test_places(program, monkeypatch, capsys):
     got = told(monkeypatch, capsys, lambda: jax.jit(program["outer"])(1.0), "list", "where", "args", "help p", "", "c")
-    assert got[0].splitlines()[0] == "> stops.py(7)inner()"
-    assert "->    7     jax.debug.breakpoint(**options)" in got[0].splitlines()
+    assert got[0].splitlines() == [
+        "> stops.py(7)",
+        "    def inner(q, text):",
+        '        tree = {"twice": q * 2, "text": text}',
+        "->      jax.debug.breakpoint(**options)",
+        '        return tree["twice"]',
+        "    ",
+    ]
     where = got[1].splitlines()
-    assert where[-1] == "-> stops.py(7)inner()" and where[-2] == "   stops.py(12)outer()"
+    assert where[0] == "Traceback:"
+    assert where[-2:] == ['  File "stops.py", line 7', "    jax.debug.breakpoint(**options)"]
+    assert where[-4:-2] == ['  File "stops.py", line 12', '    return inner(y, "word")']
     assert not any("ferrax/" in line for line in where if "tests" not in line)
     assert got[2].splitlines()[:2] == ["q = Array(2., dtype=float32)", "text = 'word'"]
     assert got[3].startswith("p expression") and got[4] == ""
 
 
+def test_commands_come_from_files_that_are_given(program):
+    stdin, stdout = io.StringIO("p q\nc\n"), io.StringIO()
+    program["options"].update(stdin=stdin, stdout=stdout, backend="cli")
+    jax.jit(program["outer"])(1.0)
+    jax.effects_barrier()
+    assert stdout.getvalue() == "Entering jdb:\n(jdb) Array(2., dtype=float32)\n(jdb) "
+
+
 def test_frames_can_be_bounded_and_shown_whole(program, monkeypatch, capsys):
     program["options"]["num_frames"] = 1
-    assert told(monkeypatch, capsys, lambda: program["outer"](1.0), "u", "c")[0] == "*** Oldest frame"
+    got = told(monkeypatch, capsys, lambda: program["outer"](1.0), "u", "c")
+    assert got[0].startswith("At topmost frame.\n> stops.py(7)")
     program["options"].update(num_frames=None, filter_frames=False)
     assert "_derivatives.py" in told(monkeypatch, capsys, lambda: jax.jacfwd(program["outer"])(1.0), "where", "c")[0]
 
@@ -121,15 +138,15 @@ def test_values_that_are_no_operands_are_shown_as_they_are(program, monkeypatch,
         "p odd[1]",
         "p leak is kept[0]",
         "p knot[1] is knot",
+        "c",
     )
     assert got[0].startswith("Array(1.") and "Tracer" in got[1] and got[2] == got[3] == "True"
 
 
-def test_the_end_of_the_input_goes_on_and_quit_ends(program, monkeypatch, capsys):
-    assert told(monkeypatch, capsys, lambda: program["outer"](1.0), "p q")[0] == "2.0"
+@pytest.mark.parametrize("commands", [["q"], ["p q"]], ids=["quit", "the end of the input"])
+def test_what_ends_the_process(program, monkeypatch, capsys, commands):
     with pytest.raises(SystemExit):
-        told(monkeypatch, capsys, lambda: program["outer"](1.0), "q")
-    capsys.readouterr()
+        told(monkeypatch, capsys, lambda: program["outer"](1.0), *commands)
 
 
 def test_other_backends_are_refused(program):

@@ -85,6 +85,10 @@ def test_lists_are_split_and_put_together_again():
         util.safe_zip([1, 2], [1])
     with pytest.raises(ValueError, match="argument 2 is shorter than argument 1"):
         util.safe_map(lambda a, b: a, [1, 2], [1])
+    with pytest.raises(ValueError, match=r"foreach\(\) argument 2 is longer than argument 1"):
+        util.foreach(lambda a, b: a, [1], [1, 2])
+    with pytest.raises(TypeError, match=r"foreach\(\) requires at least 2 arguments"):
+        util.foreach(print)
 
 
 def test_axes_are_counted_from_the_front():
@@ -120,6 +124,22 @@ def test_caches_keep_results_by_arguments_and_settings():
     key = Key()
     assert [g(key, 1), g(key, 1), g(Key(), 1)] == [1, 1, 1]
     assert len(calls) == 4
+
+
+def test_weak_caches_count_and_forget():
+    class Key:
+        pass
+
+    f, keys = util.weakref_lru_cache(lambda key, x, y=0: x, maxsize=4), [Key(), Key()]
+    for key in keys:
+        assert [f(key, 1), f(key, 1), f(key, 1, y=2)] == [1, 1, 1]
+    assert str(f.cache_info()) == "WeakrefLRUCache(hits=2, misses=4, maxsize=4, currsize=4)"
+    f.evict_weakref(keys[0])
+    assert [key[0]() for key in f.cache_keys()] == [keys[1]] * 2
+    del keys[1], key
+    assert f.cache_info() == (2, 4, 4, 0) and f(keys[0], 1) == 1
+    f.cache_clear()
+    assert f.cache_info() == (0, 0, 4, 0)
 
 
 def test_hashable_functions_compare_by_code_and_closure():

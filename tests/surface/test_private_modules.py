@@ -73,7 +73,6 @@ WITHOUT = [
     ("interpreters.partial_eval", "partial_eval_jaxpr_nounits JaxprTracer"),
     ("lib", "gpu_sparse lapack jax_jit"),
     ("pickle_util", "dumps"),
-    ("pretty_printer", "Doc text"),
     ("random", "PRNGSpec"),
     ("shard_map", "shard_map_p"),
     ("xla_metadata_lib", "XlaMetadata"),

@@ -3,12 +3,16 @@
 import gzip
 import json
 import logging
+import os
+import threading
+import time
 
 import pytest
 
 import ferrax
 import ferrax.numpy as jnp
-from ferrax import monitoring, profiler
+from ferrax import _profile_data, monitoring, profiler
+from tests.recorded import expected
 
 
 def events(folder, pattern="*.trace.json.gz"):
@@ -86,12 +90,80 @@ def test_spans_over_the_borders_of_a_trace_are_left_out(tmp_path):
     assert not [e for e in events(tmp_path) if e["ph"] == "X"]
 
 
+def options(**changed):
+    made = profiler.ProfileOptions()
+    for name, value in changed.items():
+        setattr(made, name, value)
+    return made
+
+
+def planes(folder):
+    """What a trace says: planes, their lines, and events with what is said of them."""
+    (path,) = folder.glob("plugins/profile/*/*.xplane.pb")
+    event = lambda e: (e.name, e.start_ns, e.duration_ns, dict(e.stats))
+    data = profiler.ProfileData.from_file(path)
+    return {p.name: (dict(p.stats), {li.name: list(map(event, li.events)) for li in p.lines}) for p in data.planes}
+
+
+def test_planes_of_a_trace(tmp_path):
+    kept = jnp.ones(100)
+    with profiler.trace(tmp_path), profiler.TraceAnnotation("outer", size=3):
+        threading.Thread(target=profiler.annotate_function(time.sleep, "nap"), args=(0.01,)).start()
+        time.sleep(0.05)
+    got = planes(tmp_path)
+    assert set(got) == {"/host:metadata", "/host:CPU", "Task Environment"}
+    assert got["/host:metadata"][0] == {"ferrax_version": ferrax.__version__}
+    task = got["Task Environment"][0]
+    assert 0 < task["profile_stop_time"] - task["profile_start_time"] < 60e9
+    lines = got["/host:CPU"][1]
+    assert len(lines) == 2 and got["/host:CPU"][0] == {"process_id": os.getpid()}
+    found = {name: (begin, length, said) for line in lines.values() for name, begin, length, said in line}
+    (begin, length, said), (first, nap, _) = found["outer"], found["nap"]
+    assert said == {"size": "3"} and nap >= 9e6 and begin <= first and first + nap <= begin + length
+    assert found["memory"][2]["bytes_in_use"] >= kept.nbytes
+
+
+def test_planes_are_those_that_jax_reads(monkeypatch):
+    monkeypatch.setattr("os.getpid", lambda: 7)
+    said = {"n": -3, "f": 0.5, "t": "text", "none": None}
+    events = [{"name": "a", "ts": 1.5, "dur": 0.25, "tid": 1, "args": said}, {"name": "b", "ts": 7.0, "tid": 2}]
+    data = _profile_data.written(events, {"version": "1"}, (10, 20))
+
+    def read(jax):
+        found = []
+        for plane in jax.profiler.ProfileData.from_serialized_xspace(data).planes:
+            found.append([plane.name, [list(s) for s in plane.stats]])
+            for line in plane.lines:
+                found += [[line.name, e.name, e.start_ns, e.end_ns, [list(s) for s in e.stats]] for e in line.events]
+        return found
+
+    assert read(ferrax) == expected(read)
+
+
+def test_options_of_traces(tmp_path):
+    chosen = options(host_tracer_level=0, session_id="mine")
+    with profiler.trace(tmp_path, profiler_options=chosen), profiler.TraceAnnotation("left out"):
+        pass
+    assert [p.name for p in (tmp_path / "plugins" / "profile").iterdir()] == ["mine"]
+    (line,) = planes(tmp_path)["/host:CPU"][1].values()
+    assert {name for name, *_ in line} == {"memory"}
+    with pytest.raises(TypeError, match="ProfileOptions"):
+        profiler.start_trace(tmp_path, profiler_options={})
+
+
+@pytest.mark.parametrize("data", [b"\x0a\x7f", b"\xff" * 12, b"\x0b", b"\x0a\x02\x12\x09"])
+def test_bytes_that_are_no_profile(data):
+    with pytest.raises(ValueError, match="no profile"):
+        profiler.ProfileData.from_serialized_xspace(data)
+
+
 def test_what_there_is_not(tmp_path):
     for call in (
         lambda: profiler.start_server(9999),
         lambda: profiler.register_subprocess(1, 2),
         lambda: profiler.start_trace(tmp_path, create_perfetto_link=True),
-        lambda: profiler.start_trace(tmp_path, profiler_options={}),
+        lambda: profiler.start_trace(tmp_path, profiler_options=options(duration_ms=5)),
+        lambda: profiler.start_trace(tmp_path, profiler_options=options(advanced_configuration={"a": 1})),
     ):
         with pytest.raises(NotImplementedError):
             call()
@@ -175,3 +247,29 @@ def test_listeners():
     for record, (values, *_) in kinds.items():
         getattr(monitoring, f"record_{record}")("name", *values)
     assert not seen
+
+
+def test_traces_and_compilations_are_recorded():
+    seen, spans = [], []
+    listen = lambda event, seconds, **more: seen.append((event, seconds > 0, more))
+    monitoring.register_event_duration_secs_listener(listen)
+    monitoring.register_event_time_span_listener(lambda event, *span, **more: spans.append((event, span, more)))
+
+    def outer(x):
+        return ferrax.jit(jnp.sin)(x) * 2
+
+    try:
+        before, f = time.time(), ferrax.jit(outer)
+        f(jnp.ones(3)), f(jnp.zeros(3)), jnp.ones(3) + 1
+        assert seen == [
+            ("/jax/core/compile/jaxpr_trace_duration", True, {"fun_name": "outer"}),
+            ("/jax/core/compile/backend_compile_duration", True, {"fun_name": "jit(outer)"}),
+        ]
+        assert [(event, more) for event, _, more in spans] == [(event, more) for event, _, more in seen]
+        assert all(before - 1 < begin <= end <= time.time() for _, (begin, end), _ in spans)
+        f(jnp.ones(4))
+        assert len(seen) == 4
+    finally:
+        monitoring.clear_event_listeners()
+    f(jnp.ones(5))
+    assert len(seen) == len(spans) == 4

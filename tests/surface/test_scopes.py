@@ -1,5 +1,6 @@
 """Names of scopes: what equations and lowered programs are called, as JAX has it."""
 
+import importlib
 import re
 
 import pytest
@@ -196,3 +197,27 @@ def theirs(jax, text):
     for function in (f, loop, branch):
         own[function.__name__] = type(function)(function.__code__, own)
     return sorted(n for n in names(jax.make_jaxpr(eval(text, own))(1.0).jaxpr) if "convert" not in n)
+
+
+def test_equations_know_their_place_as_in_jax():
+    def told(jax):
+        source = importlib.import_module(f"{jax.__name__}._src.source_info_util")
+        util = importlib.import_module(f"{jax.__name__}._src.jaxpr_util")
+        sin = jax.named_call(jax.numpy.sin, name="wave")
+
+        def f(x):
+            y = jax.lax.mul(
+                sin(x),
+                x + 1.0,
+            )
+            return jax.jit(lambda z: z - x)(y)
+
+        program = jax.make_jaxpr(f)(2.0)
+        inner = program.eqns[-1].params["jaxpr"]
+        frames = [source.user_frame(e.source_info.traceback) for e in (*program.eqns, *inner.eqns)]
+        assert all(frame.file_name == __file__ for frame in frames)
+        lines = [source.summarize(e.source_info).removeprefix(__file__) for e in program.eqns]
+        counts = {place.removeprefix(__file__): n for place, n in util.source_locations(program.jaxpr).items()}
+        return [list(frame[1:]) for frame in frames], lines, counts
+
+    assert told(jax) == expected(told)

@@ -391,6 +391,14 @@ def test_ravel_pytree(tree):
         ferrax.flatten_util.ravel_pytree(tree)[1](got[:-1])
 
 
+def test_ways_back_of_trees_of_one_structure_are_equal():
+    ways = [ferrax.flatten_util.ravel_pytree({"a": ferrax_numpy.ones(n), "b": 1})[1] for n in (2, 2, 3)]
+    assert ways[0] == ways[1] != ways[2] and hash(ways[0]) == hash(ways[1])
+    traces = []
+    f = ferrax.jit(lambda v, back: traces.append(1) or back(v)["a"].sum(), static_argnums=1)
+    assert float(f(ferrax_numpy.ones(3), ways[0])) == float(f(ferrax_numpy.ones(3), ways[1])) == 2 and len(traces) == 1
+
+
 def test_ravel_pytree_differentiates():
     def make(jax, jnp):
         ravel = __import__(f"{jax.__name__}.flatten_util", fromlist=["x"]).ravel_pytree

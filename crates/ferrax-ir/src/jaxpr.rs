@@ -38,6 +38,8 @@ impl Effects {
     pub const ORDERED: Effects = Effects(3);
     /// Printing for debugging: kept, but transparent to differentiation and vmap.
     pub const DEBUG: Effects = Effects(4);
+    /// As `DEBUG`, and keeps its order with others.
+    pub const ORDERED_DEBUG: Effects = Effects(16);
     /// Works across the rows of a named mapped axis; nothing that forbids dropping it.
     pub const NAMED_AXIS: Effects = Effects(8);
 
@@ -50,6 +52,11 @@ impl Effects {
     /// Whether the operation may be dropped when its results are unused.
     pub const fn is_none(self) -> bool {
         self.0 & !Effects::NAMED_AXIS.0 == 0
+    }
+
+    /// Whether something is shown.
+    pub const fn shows(self) -> bool {
+        self.0 & Effects::DEBUG.union(Effects::ORDERED_DEBUG).0 != 0
     }
 
     /// Whether all of the others are among these.

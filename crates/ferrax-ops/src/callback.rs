@@ -225,7 +225,7 @@ callback!(
     DEBUG_CALLBACK,
     "debug_callback",
     "Shows values to a host function.",
-    |p| if p.ordered { Effects::ORDERED } else { Effects::DEBUG },
+    |p| if p.ordered { Effects::ORDERED_DEBUG } else { Effects::DEBUG },
     debug_jvp
 );
 
@@ -233,7 +233,7 @@ callback!(
     DEBUG_PRINT,
     "debug_print",
     "Prints values as a format string says.",
-    |p| if p.ordered { Effects::ORDERED } else { Effects::DEBUG },
+    |p| if p.ordered { Effects::ORDERED_DEBUG } else { Effects::DEBUG },
     debug_jvp
 );
 

@@ -6,10 +6,11 @@
 //! Read next: `window.rs`.
 
 use crate::common::{Accept, FROM_KERNEL, NO_REWRITE, NOT_LINEAR, constant, one, unary_aval, zeros_like};
-use crate::elementwise::binary::{MAX, MIN, MUL, add, max, mul, sub};
+use crate::control::jit::inline_program;
+use crate::elementwise::binary::{MAX, MIN, MUL, add, atan2, complex, max, mul, sub};
 use crate::elementwise::compare::{eq, ne};
 use crate::elementwise::select::select;
-use crate::elementwise::unary::{abs, exp, log1p, neg};
+use crate::elementwise::unary::{abs, cos, exp, imag, log1p, neg, real, sin};
 use crate::numbers::{Complex, to_complex};
 use crate::reduce::fold_reference;
 use crate::shape::rev;
@@ -17,8 +18,9 @@ use crate::slice::{PadDim, concatenate, pad, slice_in_dim};
 use ferrax_base::{Aval, Result, Scalar, bail, symbolic};
 use ferrax_ir::reference::RefTensor;
 use ferrax_ir::trace::bind1;
-use ferrax_ir::{Avals, Def, OpRef, Slot, Special, Tangents, Value, Values};
-use ferrax_loops::{Kind, ReduceOp};
+use ferrax_ir::{Avals, DebugInfo, Def, OpRef, Slot, Special, Tangents, Value, Values};
+use ferrax_loops::{Builder, Kind, ReduceOp, ValueId};
+use ferrax_transform::staging::stage_closed;
 use ferrax_transform::structural::{add_any, linear_jvp};
 use smallvec::{SmallVec, smallvec};
 
@@ -90,6 +92,9 @@ macro_rules! cumulative {
             simplify: Slot::None(NO_REWRITE),
             stablehlo: Slot::None(FROM_KERNEL),
             kernel: Slot::Rule(|_, p, b, args, outs| {
+                if ReduceOp::$kernel == ReduceOp::LogSumExp && outs[0].dtype.is_complex() {
+                    return complex_log_sum_exp(p, b, args, &outs[0]);
+                }
                 let kind = Kind::Cumulative { op: ReduceOp::$kernel, axis: p.axis, reverse: p.reverse };
                 Ok(smallvec![b.push(kind, args, (&outs[0]).into())])
             }),
@@ -165,9 +170,15 @@ fn scan_jvp(
     combine: &dyn Fn(&Pair, &Pair) -> Result<Pair>,
 ) -> Result<(Values, Tangents)> {
     let Some(t) = &tangents[0] else { return Ok(one(bind1(op, primals)?, None)) };
+    let [x, t] = prefixes(combine, p, [&primals[0], t])?;
+    Ok(one(x, Some(t)))
+}
+
+/// All prefixes, or all suffixes, of pairs.
+fn prefixes(combine: &dyn Fn(&Pair, &Pair) -> Result<Pair>, p: &Cumulative, pair: [&Value; 2]) -> Result<Pair> {
     let flip = |v: &Value| if p.reverse { rev(v, &[p.axis]) } else { Ok(v.clone()) };
-    let [x, t] = associative_scan(combine, [flip(&primals[0])?, flip(t)?], p.axis)?;
-    Ok(one(flip(&x)?, Some(flip(&t)?)))
+    let [x, t] = associative_scan(combine, [flip(pair[0])?, flip(pair[1])?], p.axis)?;
+    Ok([flip(&x)?, flip(&t)?])
 }
 
 /// All prefixes of an associative function along an axis, in a logarithmic number of steps.
@@ -214,6 +225,17 @@ fn log_add_exp_pairs(a: &Pair, b: &Pair) -> Result<Pair> {
     };
     let dot = add_any(&mul(&a[1], &weight(&a[0])?)?, &mul(&b[1], &weight(&b[0])?)?)?;
     Ok([out, dot])
+}
+
+/// Complex logarithms have no order to scale by: they are joined pair by pair; angles are the principal ones.
+fn complex_log_sum_exp(p: &Cumulative, b: &mut Builder, args: &[ValueId], x: &Aval) -> Result<SmallVec<[ValueId; 1]>> {
+    let program = stage_closed("cumlogsumexp", DebugInfo::named("cumlogsumexp"), std::slice::from_ref(x), |x| {
+        let join = |a: &Pair, b: &Pair| log_add_exp(&a[0], &b[0]).map(|v| [v.clone(), v]);
+        let [out, _] = prefixes(&join, p, [&x[0], &x[0]])?;
+        let angle = imag(&out)?;
+        Ok(vec![complex(&real(&out)?, &atan2(&sin(&angle)?, &cos(&angle)?)?)?])
+    })?;
+    inline_program(&program, b, args)
 }
 
 /// log(exp(x) + exp(y)) without overflow.

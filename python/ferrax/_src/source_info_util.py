@@ -5,8 +5,7 @@ from ferrax._src._unprovided import unprovided_names
 
 __getattr__ = unprovided_names(
     __name__,
-    "Frame JaxStackTraceBeforeTransformation has_user_context is_user_filename "
-    "raw_frame_to_frame register_inclusion user_frame user_frames",
-    "the source_info of an equation has its scopes and no frames",
+    "JaxStackTraceBeforeTransformation has_user_context is_user_filename raw_frame_to_frame register_inclusion",
+    "the source_info of an equation has its scopes and the innermost frame",
     names_of(__name__, "ferrax.extend.source_info_util", "ferrax._scopes"),
 )

@@ -10,9 +10,9 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from ferrax.api_util import safe_map as safe_map
+from ferrax.api_util import safe_map as safe_map, same_lengths
 from ferrax.config import config
 
 __all__ = [
@@ -70,7 +70,8 @@ def safe_zip(*args: Iterable[Any]) -> list[tuple[Any, ...]]:
 
 def foreach(f: Callable[..., Any], *args: Iterable[Any]) -> None:
     """Calls a function for its effects, as `safe_map` does."""
-    safe_map(f, *map(list, args))
+    for row in same_lengths("foreach()", args):
+        f(*row)
 
 
 def unzip2(xys: Iterable[tuple[Any, Any]]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -207,6 +208,18 @@ def weakref_lru_cache(
     return _WeakCache(f, maxsize, trace_context_in_key, explain)
 
 
+class WeakrefLRUCacheInfo(NamedTuple):
+    """How often results were kept, and how many are; None for as many as there is room for."""
+
+    hits: int
+    misses: int
+    maxsize: int | None
+    currsize: int
+
+    def __repr__(self) -> str:
+        return f"WeakrefLRUCache({', '.join(f'{name}={value}' for name, value in self._asdict().items())})"
+
+
 class _WeakCache:
     """A function with results that are kept by its arguments, the first of which is not kept alive."""
 
@@ -216,6 +229,7 @@ class _WeakCache:
         self._context = _settings if context else lambda: None
         self._rows: OrderedDict[Any, tuple[Any, Any]] = OrderedDict()
         self._lock = threading.RLock()
+        self._hits = self._misses = 0
 
     def __call__(self, first: Any, *args: Any, **kwargs: Any) -> Any:
         reference, context = weakref.ref(first, self._forget), self._context()
@@ -223,7 +237,9 @@ class _WeakCache:
         with self._lock:
             if key in self._rows:
                 self._rows.move_to_end(key)
+                self._hits += 1
                 return self._rows[key][1]
+            self._misses += 1
             known = [shown for shown, _ in reversed(self._rows.values())]
         if self._explain is not None and config.values["jax_explain_cache_misses"]:
             self._explain(known, first, *args, **kwargs)
@@ -239,10 +255,26 @@ class _WeakCache:
             for key in [key for key in self._rows if key[0] is reference]:
                 del self._rows[key]
 
+    def evict_weakref(self, first: Any) -> None:
+        """Forgets the results for a first argument."""
+        with self._lock:
+            for key in [key for key in self._rows if key[0]() == first]:
+                del self._rows[key]
+
     def cache_clear(self) -> None:
         """Forgets all results."""
         with self._lock:
             self._rows.clear()
+            self._hits = self._misses = 0
+
+    def cache_info(self) -> WeakrefLRUCacheInfo:
+        """How often results were kept."""
+        return WeakrefLRUCacheInfo(self._hits, self._misses, self._maxsize, len(self._rows))
+
+    def cache_keys(self) -> list[Any]:
+        """What results are kept by: a weak reference to the first argument, settings, and the other arguments."""
+        with self._lock:
+            return list(self._rows)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)

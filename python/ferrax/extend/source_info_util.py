@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
+import itertools
 from typing import Any
 
 from ferrax import _ferrax
 from ferrax._boundary import expose as _expose
-from ferrax._scopes import NameStack
+from ferrax._scopes import NameStack, user_frames
 
 __all__ = [
     "NameStack",
@@ -37,7 +38,7 @@ class SourceInfo:
     """Where an operation was asked for.
 
     Args:
-      traceback: None.
+      traceback: the code that asked for it, or None.
       name_stack: the scopes.
 
     >>> import ferrax as jax
@@ -238,17 +239,18 @@ def summarize(source_info: SourceInfo, num_frames: int = 1) -> str:
 
     Args:
       source_info: the place.
-      num_frames: accepted for compatibility.
+      num_frames: how many frames are told at most.
 
     Returns:
-      A string.
+      A line for each frame, which names file, line, column and function; an empty string where nothing is known.
 
     >>> import ferrax as jax
     >>> util = jax.extend.source_info_util
     >>> util.summarize(util.new_source_info())
-    'unknown'
+    ''
     """
-    return str(source_info.name_stack) or "unknown"
+    frames = itertools.islice(user_frames(source_info.traceback), num_frames)
+    return "\n".join(f"{f.file_name}:{f.start_line}:{f.start_column} ({f.function_name})" for f in frames)
 
 
 def register_exclusion(path: str) -> None:

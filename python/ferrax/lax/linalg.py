@@ -367,7 +367,7 @@ def svd(x: ArrayLike, *, full_matrices: bool = True, compute_uv: bool = True,
     if subset_by_index is not None and full_matrices and compute_uv:
         raise ValueError("full_matrices and subset_by_index cannot both be set")
     _no_subset("svd", subset_by_index)
-    if algorithm in (SvdAlgorithm.JACOBI, SvdAlgorithm.POLAR):
+    if not isinstance(algorithm, SvdAlgorithm | None) or algorithm in (SvdAlgorithm.JACOBI, SvdAlgorithm.POLAR):
         raise NotImplementedError("The SVD Jacobi and Polar algorithms are not implemented on CPU.")
     s, *vectors = _lax.svd(x, full_matrices, compute_uv)
     return (vectors[0], s, vectors[1]) if compute_uv else s

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +24,10 @@ def _squares(x: Array) -> Array:
     return x * x
 
 
+#: The largest of sizes, of which none is below 0: of no sizes it is 0.
+_largest = functools.partial(_reductions.max, initial=0)
+
+
 def _vector_norm(x: Array, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Array:
     if ord is None or (isinstance(ord, (int, float)) and ord == 2):
         return lax.sqrt(_reductions.sum(_squares(x), axes, keepdims=keepdims))
@@ -30,7 +35,7 @@ def _vector_norm(x: Array, ord: Any, axes: tuple[int, ...], keepdims: bool) -> A
         raise ValueError(f"Invalid order '{ord}' for vector norm.")
     size = lax.abs(x)
     if isinstance(ord, (int, float)) and ord == np.inf:
-        return _reductions.max(size, axes, keepdims=keepdims)
+        return _largest(size, axes, keepdims=keepdims)
     if isinstance(ord, (int, float)) and ord == -np.inf:
         return _reductions.min(size, axes, keepdims=keepdims)
     if isinstance(ord, (int, float)) and ord == 0:
@@ -49,11 +54,12 @@ def _matrix_norm(x: Array, ord: Any, axes: tuple[int, int], keepdims: bool) -> A
     if ord in (1, -1, np.inf, -np.inf):
         summed, kept = (row, column) if abs(ord) == 1 else (column, row)
         sums = _reductions.sum(lax.abs(x), summed, keepdims=True)
-        result = (_reductions.max if ord > 0 else _reductions.min)(sums, kept, keepdims=True)
+        result = (_largest if ord > 0 else _reductions.min)(sums, kept, keepdims=True)
         return result if keepdims else lax.squeeze(result, axes)
     if ord in (2, -2, "nuc"):
         s = svdvals(_shape.moveaxis(x, axes, (-2, -1)))
-        result = _reductions.sum(s, -1) if ord == "nuc" else s[..., 0] if ord == 2 else s[..., -1]
+        reduce = {"nuc": _reductions.sum, 2: _largest, -2: _reductions.min}[ord]
+        result = reduce(s, -1)
         return lax.expand_dims(result, sorted(axes)) if keepdims else result
     raise ValueError(f"Invalid order '{ord}' for matrix norm.")
 

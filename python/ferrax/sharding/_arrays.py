@@ -58,6 +58,7 @@ def make_array_from_callback(
       The array.
 
     Raises:
+      UnexpectedTracerError: the callback gives a traced value.
       ValueError: the callback gives a part of another shape or dtype.
 
     >>> import ferrax as jax, numpy as np
@@ -82,6 +83,10 @@ def make_array_from_callback(
         key = tuple((s.start, s.stop) for s in index)
         if key not in parts:
             part = data_callback(index)
+            if isinstance(part, _ferrax.Tracer):
+                raise _ferrax.UnexpectedTracerError(
+                    "jax.make_array_from_callback cannot be called within a traced context."
+                )
             part = part if isinstance(part, _ferrax.Array) else _canonical(part, None)
             if dtype is not None and not _is_key(part) and _ferrax.canonicalize_dtype(dtype) != part.dtype:
                 raise ValueError(
@@ -175,7 +180,10 @@ def make_array_from_single_device_arrays(
 def _device_of(part: Any) -> Any:
     devices = set(part.devices())
     if len(devices) != 1:
-        raise ValueError(f"sharding is not fully addressable: a part is on {len(devices)} devices")
+        raise ValueError(
+            "When making an array from single-device arrays the input arrays must have one shard each. An argument "
+            f"array had {len(devices)} shard(s)."
+        )
     return devices.pop()
 
 

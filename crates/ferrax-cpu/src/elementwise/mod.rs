@@ -551,22 +551,28 @@ pub fn select(cases: usize, which: DType, x: DType) -> Plan {
             8 => map3!(p: u8, a, b: u64 => u64, if p != 0 { b } else { a }),
             _ => map3!(p: u8, a, b: [u64; 2] => [u64; 2], if p != 0 { b } else { a }),
         },
-        _ => by_size!(x.size(), T => match which.size() {
-            1 => select_n::<T, i8> as Kernel,
-            2 => select_n::<T, i16>,
-            4 => select_n::<T, i32>,
-            _ => select_n::<T, i64>,
+        _ => by_size!(x.size(), T => match which {
+            DType::U8 | DType::Bool => select_n::<T, u8> as Kernel,
+            DType::U16 => select_n::<T, u16>,
+            DType::U32 => select_n::<T, u32>,
+            DType::U64 => select_n::<T, u64>,
+            _ => match which.size() {
+                1 => select_n::<T, i8> as Kernel,
+                2 => select_n::<T, i16>,
+                4 => select_n::<T, i32>,
+                _ => select_n::<T, i64>,
+            },
         }),
     };
     Plan { imm: cases as u64, first_wide: 1, ..Plan::simple(kernel, x, x) }
 }
 
 /// Picks among `imm` cases by an index that clamps.
-unsafe fn select_n<T: Copy, I: Copy + Into<i64>>(xs: *const *const u8, out: *mut u8, n: usize, imm: u64) {
+unsafe fn select_n<T: Copy, I: Copy + TryInto<i64>>(xs: *const *const u8, out: *mut u8, n: usize, imm: u64) {
     for i in 0..n {
         // SAFETY: the caller keeps the contract of `Kernel`; the case index is clamped to the cases.
         unsafe {
-            let which: i64 = (*(*xs).cast::<I>().add(i)).into();
+            let which = (*(*xs).cast::<I>().add(i)).try_into().unwrap_or(i64::MAX);
             let case = *xs.add(1 + which.clamp(0, imm as i64 - 1) as usize);
             *out.cast::<T>().add(i) = *case.cast::<T>().add(i);
         }

@@ -45,7 +45,8 @@ pub(super) fn keep(policy: Option<&PolicyRef>, jaxpr: &Jaxpr, wanted: &[Atom]) -
     need(&mut needed, wanted);
     for (i, eqn) in jaxpr.eqns.iter().enumerate().rev() {
         let wanted: Vec<usize> = (0..eqn.outputs.len()).filter(|&k| needed[eqn.outputs[k].0 as usize]).collect();
-        if wanted.is_empty() {
+        // what shows values shows them again when they are computed again
+        if wanted.is_empty() && (saveable[i] || !eqn.op.effects().shows()) {
             continue;
         }
         if saveable[i] {
@@ -82,6 +83,10 @@ fn need(needed: &mut [bool], atoms: &[Atom]) {
 }
 
 impl Kept {
+    fn shows(&self) -> bool {
+        self.again.iter().any(|e| e.op.effects().shows())
+    }
+
     /// Which of these variables the second half reads, beside giving `wanted`.
     fn reads(&self, vars: &[Var], wanted: &[Atom]) -> Vec<bool> {
         let read = |v: &Var| {
@@ -170,7 +175,7 @@ fn of_scan(policy: Option<&PolicyRef>, p: &Scan, eqn: &Eqn, wanted: &[usize], ou
         first.op = scan(forward.into(), nc, nk);
     }
     let rows: Vec<usize> = (nk..outs.len()).filter(|&i| outs[i] && !saved.contains(&eqn.outputs[i])).collect();
-    let again = if rows.is_empty() && wanted.iter().all(|&i| i >= nk) {
+    let again = if rows.is_empty() && wanted.iter().all(|&i| i >= nk) && !kept.shows() {
         None
     } else {
         let carried = &outs[..nk];
@@ -226,7 +231,7 @@ fn of_cond(policy: Option<&PolicyRef>, p: &Cond, eqn: &Eqn, wanted: &[usize], ou
     }
     let saved: Vec<Var> =
         whole.iter().map(|&o| eqn.outputs[o]).chain(first.outputs[eqn.outputs.len()..].iter().copied()).collect();
-    if rest.is_empty() {
+    if rest.is_empty() && !kept.iter().any(Kept::shows) {
         return Ok(Halves { forward: first, again: None, saved });
     }
     let mut on = vec![false; eqn.inputs.len() - 1];

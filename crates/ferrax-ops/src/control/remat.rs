@@ -6,10 +6,10 @@
 use super::jit::inline_program;
 use super::kept::{Kept, keep, without_calls};
 use super::{batch_first, check_args, dims_of, eval_reference, mask, present, split_linear, spread};
-use ferrax_base::{Aval, Result};
+use ferrax_base::{Aval, Result, bail};
 use ferrax_ir::op::Role;
 use ferrax_ir::{
-    Atom, Def, Eqn, Jaxpr, JaxprRef, OpRef, Param, ParamValue, Slot, Special, Tangents, Value, Values, bind,
+    Atom, Def, Effects, Eqn, Jaxpr, JaxprRef, OpRef, Param, ParamValue, Slot, Special, Tangents, Value, Values, bind,
 };
 use ferrax_transform::programs::{LinearProgram, batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr};
 use std::sync::Arc;
@@ -118,6 +118,13 @@ pub fn remat(params: Remat, args: &[Value]) -> Result<Vec<Value>> {
 }
 
 fn remat_linearize(_: &OpRef, p: &Remat, primals: &[Value], tangents: &[Option<Value>]) -> Result<(Values, Tangents)> {
+    if p.jaxpr.effects.contains(Effects::IO) {
+        bail!(
+            NotImplemented,
+            "Effects not supported in partial-eval of `checkpoint`/`remat`: the function would call the host again \
+             with side effects. Leave the callback outside of it."
+        );
+    }
     let none = vec![false; p.jaxpr.outvars.len()];
     let jaxpr = if p.policy.is_some() { without_calls(&p.jaxpr)? } else { p.jaxpr.clone() };
     let program = linearize_jaxpr(&jaxpr, &mask(tangents), &none)?;

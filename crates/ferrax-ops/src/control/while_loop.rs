@@ -10,7 +10,7 @@ use super::{
 use crate::{convert_element_type, ne, reduce_sum, select};
 use ferrax_base::{Aval, DType, Result, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
-use ferrax_ir::{Avals, Def, JaxprRef, OpRef, Slot, Special, Tangents, Value, Values, bind};
+use ferrax_ir::{Avals, Def, Effects, JaxprRef, OpRef, Slot, Special, Tangents, Value, Values, bind};
 use ferrax_loops::{Kind, Type};
 use ferrax_transform::eval_jaxpr;
 use ferrax_transform::programs::{batch_jaxpr, jvp_jaxpr};
@@ -195,6 +195,13 @@ fn while_batch(
     let on = [cond_consts, body_consts, &carry[..]].concat();
     let operands = batch_where(args, dims, &on, axis)?;
     let params = if test.batched_out[0] {
+        if p.body_jaxpr.effects.union(p.cond_jaxpr.effects).contains(Effects::IO) {
+            bail!(
+                NotImplemented,
+                "Unordered IO effects not supported in while_loop with batched predicate: rows that have stopped would \
+                 call the host, too. Have all rows take the same steps, or map with lax.map."
+            );
+        }
         per_row(p, &body.jaxpr, &test.jaxpr)?
     } else {
         While { body_jaxpr: body.jaxpr, cond_jaxpr: test.jaxpr, ..p.clone() }

@@ -171,11 +171,12 @@ pub(super) fn while_linearize(
 
 /// A program without what it only shows: steps that are repeated show nothing again.
 fn without_prints(jaxpr: &JaxprRef) -> JaxprRef {
-    if !jaxpr.effects.contains(Effects::DEBUG) {
+    if !jaxpr.effects.shows() {
         return jaxpr.clone();
     }
     let mut out = (**jaxpr).clone();
-    out.eqns.retain(|e| !(e.outputs.is_empty() && e.op.effects() == Effects::DEBUG));
+    let shown = Effects::DEBUG.union(Effects::ORDERED_DEBUG);
+    out.eqns.retain(|e| !(e.outputs.is_empty() && shown.contains(e.op.effects())));
     out.effects = out.eqns.iter().fold(Effects::NONE, |all, e| all.union(e.op.effects()));
     out.into()
 }

@@ -447,7 +447,7 @@ fn select(body: &mut Body<'_, '_>, inputs: &[Val], ty: &Type) -> Result<Val> {
     if which.dtype().is_bool() && cases.len() == 2 {
         return Ok(body.select(which, &cases[1], &cases[0]));
     }
-    let index = convert::convert(body, which, DType::I32)?;
+    let index = if which.dtype().size() < 4 { convert::convert(body, which, DType::I32)? } else { which.clone() };
     let mut result = cases[cases.len() - 1].clone();
     for (i, case) in cases[..cases.len() - 1].iter().enumerate().rev() {
         let at = body.like(&index, i as f64);

@@ -79,24 +79,33 @@ fn note(known: &mut FxHashMap<String, Held>, name: String, held: Held) -> [Optio
 }
 
 /// What is said of a function's way from Python to a program: as warnings under `jax_log_compiles`, else where its logger
-/// shows what is for debugging.
-pub struct Log(&'static str, Instant);
+/// shows what is for debugging; and to listeners of `monitoring`.
+pub struct Log {
+    level: Option<&'static str>,
+    listeners: Option<Py<PyAny>>,
+    begun: Instant,
+}
 
 impl Log {
     /// The log, when anybody reads it.
     pub fn start(py: Python<'_>) -> PyResult<Option<Log>> {
-        if Flag::LogCompiles.get() {
-            return Ok(Some(Log("warning", Instant::now())));
-        }
-        let debugging = logger(py)?.call_method1(intern!(py, "isEnabledFor"), (10,))?.is_truthy()?;
-        Ok(debugging.then(|| Log("debug", Instant::now())))
+        let level = if Flag::LogCompiles.get() {
+            Some("warning")
+        } else {
+            logger(py)?.call_method1(intern!(py, "isEnabledFor"), (10,))?.is_truthy()?.then_some("debug")
+        };
+        // functions that others call are parts of these
+        let listeners = if ferrax_ir::trace::is_eager() { listeners(py)? } else { None };
+        Ok((level.is_some() || listeners.is_some()).then(|| Log { level, listeners, begun: Instant::now() }))
     }
 
     /// Says that a function was traced, and what is compiled.
     pub fn traced(&self, py: Python<'_>, function: &Function, key: &Key) -> PyResult<()> {
         let (name, place) = (&function.debug.name, function.debug.describe());
         let types: Vec<String> = key.signature.avals.iter().map(Aval::long_text).collect();
-        self.say(py, &format!("Finished tracing {name} for jit in {:.9} sec", self.1.elapsed().as_secs_f64()))?;
+        let took = self.begun.elapsed().as_secs_f64();
+        self.tell(py, "/jax/core/compile/jaxpr_trace_duration", took, name)?;
+        self.say(py, &format!("Finished tracing {name} for jit in {took:.9} sec"))?;
         let place = place.strip_prefix(&**name).unwrap_or_default();
         self.say(py, &format!("Compiling jit({name}){place} with argument types [{}]", types.join(", ")))
     }
@@ -104,12 +113,27 @@ impl Log {
     /// Says that it was compiled, in the words that readers of logs look for.
     pub fn compiled(&self, py: Python<'_>, function: &Function, since: Instant) -> PyResult<()> {
         let (name, took) = (&function.debug.name, since.elapsed().as_secs_f64());
+        self.tell(py, "/jax/core/compile/backend_compile_duration", took, &format!("jit({name})"))?;
         self.say(py, &format!("Finished XLA compilation of jit({name}) in {took:.9} sec"))
     }
 
     fn say(&self, py: Python<'_>, text: &str) -> PyResult<()> {
-        logger(py)?.call_method1(self.0, ("%s", text)).map(drop)
+        let Some(level) = self.level else { return Ok(()) };
+        logger(py)?.call_method1(level, ("%s", text)).map(drop)
     }
+
+    fn tell(&self, py: Python<'_>, event: &str, seconds: f64, name: &str) -> PyResult<()> {
+        let Some(listeners) = &self.listeners else { return Ok(()) };
+        listeners.call_method1(py, intern!(py, "took"), (event, seconds, name)).map(drop)
+    }
+}
+
+/// The module `monitoring`, where somebody listens to durations.
+fn listeners(py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+    let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
+    let module = modules.call_method1(intern!(py, "get"), (intern!(py, "ferrax.monitoring"),))?;
+    let listened = !module.is_none() && module.call_method0(intern!(py, "somebody_listens"))?.is_truthy()?;
+    Ok(listened.then(|| module.unbind()))
 }
 
 fn logger(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {

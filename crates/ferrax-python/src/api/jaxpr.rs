@@ -404,11 +404,13 @@ impl PyEqn {
         Ok(completed.call1((self.op.name(), dict))?.cast_into()?)
     }
 
-    /// Where the user asked for it: file, line, column and function; None where that is not known.
+    /// Where the user asked for it: file, line, column, function, and where the expression ends; None where that is
+    /// not known.
     #[getter]
-    fn _place(&self) -> Option<(String, u32, u32, String)> {
+    fn _place(&self) -> Option<(String, u32, u32, String, u32, u32)> {
         let place = self.source.location()?;
-        Some((place.file, place.line, super::source::column(self.source).unwrap_or(0), place.function))
+        let (column, end, end_column) = super::source::extent(self.source).unwrap_or((0, place.line, 0));
+        Some((place.file, place.line, column, place.function, end, end_column))
     }
 
     /// The scopes that it stands in, outer ones first, and whether each is a transformation's.
@@ -474,7 +476,7 @@ fn spelled<'py>(py: Python<'py>, text: &str) -> Option<Bound<'py, PyAny>> {
 }
 
 fn effect_names(effects: u8) -> Vec<&'static str> {
-    [(1, "IO"), (2, "Ordered"), (4, "Debug")].iter().filter(|(b, _)| effects & b != 0).map(|(_, n)| *n).collect()
+    [(1, "IO"), (18, "Ordered"), (4, "Debug")].iter().filter(|(b, _)| effects & b != 0).map(|(_, n)| *n).collect()
 }
 
 fn vars(py: Python<'_>, homes: impl Iterator<Item = Home>) -> PyResult<Vec<Py<PyAny>>> {

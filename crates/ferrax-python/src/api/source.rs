@@ -125,12 +125,13 @@ fn code_of(py: Python<'_>, source: Source) -> Option<Py<PyAny>> {
     Some(guard.as_ref()?.get(source.unit.checked_sub(1)?)?.code.clone_ref(py))
 }
 
-/// The column of the expression, counted from zero.
-pub fn column(source: Source) -> Option<u32> {
+/// The column of the expression, counted from zero, and the line and the column of its end.
+pub fn extent(source: Source) -> Option<(u32, u32, u32)> {
     Python::attach(|py| {
         let positions = code_of(py, source)?.bind(py).call_method0("co_positions").ok()?;
         let at = positions.try_iter().ok()?.nth(source.offset as usize / 2)?.ok()?;
-        at.get_item(2).ok()?.extract().ok()
+        let part = |i: usize| at.get_item(i).ok()?.extract().ok();
+        Some((part(2)?, part(1)?, part(3)?))
     })
 }
 

@@ -225,10 +225,11 @@ def _replace_eqn(self: JaxprEqn, **kwargs: Any) -> JaxprEqn:
 
 
 def _source_info(self: JaxprEqn) -> Any:
-    """The scopes that the user asked for it in."""
-    from ferrax.extend.source_info_util import NameStack, SourceInfo
+    """Where the user asked for it, and in which scopes."""
+    from ferrax._scopes import NameStack, Traceback
+    from ferrax.extend.source_info_util import SourceInfo
 
-    return SourceInfo(None, NameStack.of(self._scopes))
+    return SourceInfo(self._place and Traceback(self._place), NameStack.of(self._scopes))
 
 
 def _debug_info(self: Jaxpr | ClosedJaxpr) -> Any:
