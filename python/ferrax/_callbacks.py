@@ -5,7 +5,10 @@ Callbacks get NumPy-compatible arrays and return what they announced. Read next:
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import re
+import types
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -53,7 +56,10 @@ def _bind(
     def call(*values: Any) -> list[Any]:
         with _ferrax.EagerScope():
             positional, named = tree.unflatten(values[:count])
-            out = callback(*positional, **named)
+            try:
+                out = callback(*positional, **named)
+            except Exception as error:
+                raise _of_program(error) from error.__cause__
         outs, got = tree_util.tree_flatten(out)
         if kind not in ("pure", "io", "ordered"):
             return []
@@ -71,6 +77,50 @@ def _bind(
     call.__name__ = _name(callback)
     printed = printed or ((lambda: [_DEBUG]) if "debug" in kind else shown)
     return out_tree.unflatten(_ferrax.bind_callback(call, structs, kind, method, leaves, printed))
+
+
+@functools.cache
+def _class_of_program(cls: type[Exception]) -> type[Exception]:
+    """A class of errors and `JaxRuntimeError` in one, named as the class."""
+
+    def text(self: Any) -> str:
+        return f"INTERNAL: CpuCallback error calling callback: {cls.__name__}: {cls.__str__(self)}"
+
+    def reduced(self: Any) -> Any:
+        _, args, *state = cls.__reduce__(self)
+        return _again, (cls, args, *state)
+
+    names = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
+    return type(cls.__name__, (cls, _ferrax.JaxRuntimeError), {**names, "__str__": text, "__reduce__": reduced})
+
+
+def _again(cls: type[Exception], args: tuple[Any, ...], state: dict[str, Any] | None = None) -> Exception:
+    """An error of a program that was pickled."""
+    error = cls(*args)
+    vars(error).update(state or {})
+    return _of_program(error)
+
+
+def _of_program(error: Exception) -> Exception:
+    """What a program raises for an error of a function of the host: one of the same class that is a `JaxRuntimeError`.
+
+    A class that makes its instances in a way of its own is left as it is.
+    """
+    if isinstance(error, _ferrax.JaxRuntimeError):
+        return error
+    try:
+        cls = _class_of_program(type(error))
+        both = cls.__new__(cls, *error.args)
+    except TypeError:
+        return error
+    both.args = error.args
+    vars(both).update(vars(error))
+    for kind in type(error).__mro__:
+        for name, member in vars(kind).items():  # fields of classes of C and of `__slots__`
+            if isinstance(member, types.MemberDescriptorType) and hasattr(error, name):
+                with contextlib.suppress(AttributeError):  # read-only
+                    setattr(both, name, getattr(error, name))
+    return both.with_traceback(error.__traceback__)
 
 
 def _name(callback: Callable[..., Any]) -> str:

@@ -453,6 +453,14 @@ class BuiltIn(Primitive):
             return TRANSLATED[self.name](super().bind, *args, **params)
         return super().bind(*args, **params)
 
+    def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The parameters of an equation as `bind` takes them; programs with derivatives of their own are `subfuns`."""
+        if self.name == "custom_jvp_call":
+            from ferrax._jax_parameters import with_subfuns
+
+            return with_subfuns(**params)
+        return super().get_bind_params(params)
+
     def impl(self, *args: Any, **params: Any) -> Any:
         """Runs the operation on arrays."""
         return self.bind(*args, **params)
@@ -465,7 +473,7 @@ class BuiltIn(Primitive):
 
 
 #: The keys of `ferrax._jax_parameters.TRANSLATED`.
-_TRANSLATED = frozenset(["approx_top_k", "call", "closed_call", "conj", "device_put", "fft"])
+_TRANSLATED = frozenset(["approx_top_k", "call", "closed_call", "conj", "custom_jvp_call", "device_put", "fft"])
 
 _MULTIPLE = frozenset(
     [

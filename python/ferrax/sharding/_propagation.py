@@ -88,7 +88,15 @@ def places(program: Any, operands: Sequence[Any], alone: bool = False) -> tuple[
     found = walk.run(program, specs)
     if alone and any(isinstance(s, NamedSharding) and (s.spec.unreduced or s.spec.reduced) for s in operands):
         walk.due, walk.everywhere = due(program.eqns[0], _operand_specs(program, operands)), False
-    return [walk.place(s, aval) for s, aval in zip(found, program.out_avals, strict=True)], walk.everywhere
+    results = zip(found, program.out_avals, _constraints(program), strict=True)
+    return [walk.place(s, aval, said) for s, aval, said in results], walk.everywhere
+
+
+def _constraints(program: Any) -> list[Any]:
+    """The sharding that each result is put to by the operation that makes it; `None` of other results."""
+    program = getattr(program, "jaxpr", program)
+    said = {e.outvars[0]: e.params["sharding"] for e in program.eqns if e.primitive.name == "sharding_constraint"}
+    return [None if isinstance(v, Literal) else said.get(v) for v in program.outvars]
 
 
 def _operand_specs(program: Any, operands: Sequence[Any]) -> list[PartitionSpec | None]:
@@ -247,8 +255,8 @@ class Walk:
             return sharding
         return _divided(_of(sharding.spec, rank), sharding.memory_kind)
 
-    def place(self, found: Any, aval: Any) -> Any:
-        """The place of a result."""
+    def place(self, found: Any, aval: Any, said: Any = None) -> Any:
+        """The place of a result, in the words of the sharding that it was put to, or of the first that was met."""
         if found is None:
             if self.mesh is not None:
                 return place(NamedSharding(self.mesh, PartitionSpec(), memory_kind=self.memory))
@@ -263,7 +271,7 @@ class Walk:
         while entries and entries[-1] is None and not self.mesh.are_all_axes_explicit:
             entries.pop()
         memory = getattr(found, "memory", self.memory)
-        first = self.first
+        first = (said, len(aval.shape)) if isinstance(said, NamedSharding) else self.first
         if first is not None and first[1] == len(aval.shape) and isinstance(first[0].mesh, Mesh):
             same = tuple(entry_names(e) for e in first[0].spec)
             if same == tuple(() if e is None else tuple(e) for e in (*entries, *(None,) * (len(same) - len(entries)))):
