@@ -143,6 +143,74 @@ print(len(caught), "panics,", float(jnp.sum(jnp.arange(4.0))))
 """
 
 
+class Wrong(KeyError):
+    """An error with fields of its own."""
+
+    __slots__ = ("place",)
+
+    def __init__(self, text, place=None):
+        super().__init__(text)
+        self.place, self.more = place, [text]
+
+
+def raising(error):
+    def call(x):
+        raise error
+
+    return lambda x: ferrax.pure_callback(call, ferrax.ShapeDtypeStruct((), "float32"), x)
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_errors_of_host_functions_are_of_both_classes(jit):
+    f = raising(Wrong("no", place=3))
+    with pytest.raises(Wrong) as info:
+        (ferrax.jit(f) if jit else f)(1.0)
+    error = info.value
+    assert isinstance(error, errors.JaxRuntimeError)
+    assert (type(error).__name__, error.args, error.place, error.more) == ("Wrong", ("no",), 3, ["no"])
+    with pytest.raises(jax.errors.JaxRuntimeError) as theirs:
+        jax.pure_callback(lambda x: int("no"), jax.ShapeDtypeStruct((), "float32"), 1.0)
+    with pytest.raises(errors.JaxRuntimeError) as ours:
+        ferrax.pure_callback(lambda x: int("no"), ferrax.ShapeDtypeStruct((), "float32"), 1.0)
+    assert str(theirs.value).startswith("INTERNAL: CpuCallback error calling callback: ")
+    assert str(theirs.value).splitlines()[-1] in str(ours.value)
+    assert str(ours.value).startswith("INTERNAL: CpuCallback error calling callback: ValueError: ")
+    again = pickle.loads(pickle.dumps(error))
+    assert isinstance(again, Wrong) and isinstance(again, errors.JaxRuntimeError) and again.more == ["no"]
+    nested = raising(error)
+    with pytest.raises(Wrong) as info:
+        nested(1.0)
+    assert info.value is error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(2, "gone", "file"),
+        AttributeError("none", name="a", obj=1),
+        UnicodeDecodeError("utf8", b"a", 0, 1, "bad"),
+    ],
+)
+def test_errors_of_host_functions_keep_their_fields(error):
+    with pytest.raises(type(error)) as info:
+        raising(error)(1.0)
+    assert isinstance(info.value, errors.JaxRuntimeError)
+    for name in ("errno", "strerror", "filename", "name", "obj", "encoding", "object", "start", "reason"):
+        assert getattr(info.value, name, None) == getattr(error, name, None)
+
+
+def test_errors_of_host_functions_that_are_made_in_a_way_of_their_own():
+    class Odd(Exception):
+        def __new__(cls, one, two):
+            return super().__new__(cls, one)
+
+    odd = Odd(1, 2)
+    odd.args = (1,)
+    with pytest.raises(Odd) as info:
+        raising(odd)(1.0)
+    assert info.value is odd
+
+
 def test_a_process_survives_panics():
     """A panic anywhere, on any thread, inside any transformation: an exception, and the process goes on."""
     done = subprocess.run([sys.executable, "-c", PANICS], check=False, capture_output=True, text=True)

@@ -291,9 +291,7 @@ def reduce(
     10
     """
     if out_sharding is not None:
-        return with_out_sharding(
-            lambda: reduce(operands, init_values, computation, dimensions), out_sharding, "reduce"
-        )
+        return with_out_sharding(lambda: reduce(operands, init_values, computation, dimensions), out_sharding, "reduce")
     flat, tree = tree_util.tree_flatten(operands)
     inits, init_tree = tree_util.tree_flatten(init_values)
     if tree != init_tree:

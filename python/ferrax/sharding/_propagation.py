@@ -258,9 +258,10 @@ class Walk:
     def place(self, found: Any, aval: Any, said: Any = None) -> Any:
         """The place of a result, in the words of the sharding that it was put to, or of the first that was met."""
         if found is None:
-            if self.mesh is not None:
-                return place(NamedSharding(self.mesh, PartitionSpec(), memory_kind=self.memory))
-            return self.device
+            if self.mesh is None:
+                return self.device
+            entries = [None] * len(aval.shape) if self.mesh.are_all_axes_explicit else []
+            return place(NamedSharding(self.mesh, PartitionSpec(*entries), memory_kind=self.memory))
         if not isinstance(found, tuple):
             return place(found)
         assert self.mesh is not None
