@@ -87,7 +87,7 @@ def _class_of_program(cls: type[Exception]) -> type[Exception]:
         return f"INTERNAL: CpuCallback error calling callback: {cls.__name__}: {cls.__str__(self)}"
 
     def reduced(self: Any) -> Any:
-        _, args, *state = cls.__reduce__(self)
+        _, args, *state = tuple(cls.__reduce__(self))
         return _again, (cls, args, *state)
 
     names = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
@@ -108,15 +108,16 @@ def _of_program(error: Exception) -> Exception:
     """
     if isinstance(error, _ferrax.JaxRuntimeError):
         return error
+    kind: Any = type(error)
     try:
-        cls = _class_of_program(type(error))
+        cls = _class_of_program(kind)
         both = cls.__new__(cls, *error.args)
     except TypeError:
         return error
     both.args = error.args
     vars(both).update(vars(error))
-    for kind in type(error).__mro__:
-        for name, member in vars(kind).items():  # fields of classes of C and of `__slots__`
+    for base in kind.__mro__:
+        for name, member in vars(base).items():  # fields of classes of C and of `__slots__`
             if isinstance(member, types.MemberDescriptorType) and hasattr(error, name):
                 with contextlib.suppress(AttributeError):  # read-only
                     setattr(both, name, getattr(error, name))

@@ -19,7 +19,14 @@ import warnings
 VERSION = "0.10.2"  # what libraries are told that JAX is
 
 # modules that are there after `import jax`, which libraries look up; ferrax imports them when they are asked for
-IMPORTED = ["api_util", "core", "custom_batching", "custom_derivatives", "debug", "distributed", "dlpack", "dtypes", "errors", "experimental", "export", "ffi", "image", "interpreters", "interpreters.ad", "interpreters.batching", "interpreters.mlir", "interpreters.partial_eval", "interpreters.pxla", "interpreters.xla", "lax", "lax.linalg", "lib", "monitoring", "nn", "nn.initializers", "numpy", "numpy.fft", "numpy.linalg", "ops", "profiler", "random", "ref", "scipy", "sharding", "stages", "tree", "tree_util", "typing", "version"]
+IMPORTED = [
+    "api_util", "core", "custom_batching", "custom_derivatives", "debug", "distributed", "dlpack", "dtypes",
+    "errors", "experimental", "export", "ffi", "image", "interpreters", "interpreters.ad",
+    "interpreters.batching", "interpreters.mlir", "interpreters.partial_eval", "interpreters.pxla",
+    "interpreters.xla", "lax", "lax.linalg", "lib", "monitoring", "nn", "nn.initializers", "numpy",
+    "numpy.fft", "numpy.linalg", "ops", "profiler", "random", "ref", "scipy", "sharding", "stages", "tree",
+    "tree_util", "typing", "version",
+]  # fmt: skip
 
 
 class _Loader(importlib.abc.Loader):
