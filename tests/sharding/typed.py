@@ -379,6 +379,22 @@ for to in (P("x"), P("y"), P(None)):
     for name in ("sum", "prod", "max", "min"):
         got = getattr(jax.ops, "segment_" + name)(v, ids, 4, out_sharding=to)
         print(name, ty(got), np.asarray(got))
+### repetition says how it is divided @E((2, 2), ("x", "y"))
+v, a = put(ones(8), "x"), put(ones(8, 4), None, "y")
+for x, axis in ((v, 0), (v, None), (a, 1), (a, 0), (a, None), (jnp.arange(4.0), 0)):
+    for f in (lambda x: jnp.repeat(x, 2, axis), lambda x: jnp.repeat(x, 2, axis, out_sharding=P())):
+        run(lambda: ty(f(x)), text=66)
+        run(lambda: ty(jax.jit(f)(x)), text=66)
+### values divided alike under vmap @A((2, 2), ("x", "y"))
+from_module = importlib.import_module(jax.__name__ + ".experimental.shard_alike")
+alike = from_module.shard_alike
+at = lambda *spec: jax.device_put(np.ones((2, 4, 4), np.float32), NamedSharding(mesh, P(*spec)))
+other = np.ones((2, 4, 4), np.float32)
+second = lambda x, y: alike(x, y)[1]
+print(sh(jax.jit(jax.vmap(second))(at(None, "x", "y"), other)))
+print(sh(jax.jit(jax.vmap(second, in_axes=(0, None)))(at(None, "x", "y"), other[0])))
+print(sh(jax.jit(jax.vmap(second, in_axes=(1, 1)))(at("x", None, "y"), other)))
+print(sh(jax.jit(jax.vmap(jax.vmap(second)))(at(None, None, "y"), other)))
 ### results are spelled as they are asked for @A((4, 2), ("x", "y"))
 at = lambda *spec: NamedSharding(mesh, P(*spec))
 asked = (("y",), ()), ((), ("x", None)), (("y",), ("x", None)), ((None,), (None, "x")), (("y",), (("x", "y"), None))
