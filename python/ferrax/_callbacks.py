@@ -56,10 +56,13 @@ def _bind(
     def call(*values: Any) -> list[Any]:
         with _ferrax.EagerScope():
             positional, named = tree.unflatten(values[:count])
+            failed = None
             try:
                 out = callback(*positional, **named)
             except Exception as error:
-                raise _of_program(error) from error.__cause__
+                failed = _of_program(error)
+            if failed is not None:  # behind the handler, which would be its context
+                raise failed
         outs, got = tree_util.tree_flatten(out)
         if kind not in ("pure", "io", "ordered"):
             return []
@@ -121,6 +124,8 @@ def _of_program(error: Exception) -> Exception:
             if isinstance(member, types.MemberDescriptorType) and hasattr(error, name):
                 with contextlib.suppress(AttributeError):  # read-only
                     setattr(both, name, getattr(error, name))
+    both.__cause__, both.__context__ = error.__cause__, error.__context__
+    both.__suppress_context__ = error.__suppress_context__
     return both.with_traceback(error.__traceback__)
 
 

@@ -199,6 +199,24 @@ def test_errors_of_host_functions_keep_their_fields(error):
         assert getattr(info.value, name, None) == getattr(error, name, None)
 
 
+def test_errors_of_host_functions_keep_what_they_come_from():
+    def call(x):
+        try:
+            [].pop()
+        except IndexError as error:
+            if x > 0:
+                raise ValueError("caused") from error
+            raise ValueError("within")  # noqa: B904
+
+    f = ferrax.jit(lambda x: ferrax.pure_callback(call, ferrax.ShapeDtypeStruct((), "float32"), x))
+    for x in (1.0, -1.0):
+        with pytest.raises(ValueError) as info:
+            f(x)
+        assert isinstance(info.value.__context__, IndexError)
+        assert isinstance(info.value.__cause__, IndexError if x > 0 else type(None))
+        assert info.value.__suppress_context__ == (x > 0)
+
+
 def test_errors_of_host_functions_that_are_made_in_a_way_of_their_own():
     class Odd(Exception):
         def __new__(cls, one, two):

@@ -325,9 +325,5 @@ def test_functions_with_derivatives_of_their_own_are_bound_with_subfuns():
     again = lambda x: eqn.primitive.bind(*consts, x, **params)[0]
     np.testing.assert_array_equal(again(x), scale)
     np.testing.assert_array_equal(jax.jvp(again, (x,), (x,))[1], 10.0 * x)
-    other = params | {"subfuns": (core_wrapped(lambda *args: [args[-1] + 1]), rule)}
+    other = params | {"subfuns": (jax.extend.linear_util.wrap_init(lambda *args: [args[-1] + 1]), rule)}
     np.testing.assert_array_equal(jax.jit(lambda x: eqn.primitive.bind(*consts, x, **other)[0])(x), x + 1)
-
-
-def core_wrapped(fun):
-    return jax.extend.linear_util.wrap_init(fun)
