@@ -43,6 +43,8 @@ def _conj(bind: _Bind, x: Any, **params: Any) -> Array:
 def with_subfuns(*, call_jaxpr: Any, jvp: Any, **params: Any) -> dict[str, Any]:
     """Parameters of a call with a derivative of its own as JAX binds them: the function and its rule as `subfuns`."""
     rule = named_function(str(jvp))
+    if rule is None:  # a program that was read, or one of Rust
+        return {**params, "jvp": jvp, "call_jaxpr": call_jaxpr}
     subfuns = wrap_init(jaxpr_as_fun(call_jaxpr)), wrap_init(lambda *values: rule(list(values), []))
     return {**params, "jvp": jvp, "subfuns": subfuns}
 
