@@ -358,7 +358,7 @@ class Primitive:
             outs = self._abstract(types, params)[0]
             cts = [Zero(a.to_tangent_aval()) if ct is None else ct for ct, a in zip(cts, outs, strict=True)]
         given = rule(cts if self.multiple_results else cts[0], *operands, **params)
-        if given is None or type(given) is Zero:
+        if given is None or given is Zero or type(given) is Zero:  # the class, too, says that all are zero
             return [None] * len(args)
         pulled = [none_for_zero(ct) for ct in given]
         if len(pulled) != len(args):
@@ -453,6 +453,14 @@ class BuiltIn(Primitive):
             return TRANSLATED[self.name](super().bind, *args, **params)
         return super().bind(*args, **params)
 
+    def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The parameters of an equation as `bind` takes them; programs with derivatives of their own are `subfuns`."""
+        if self.name == "custom_jvp_call":
+            from ferrax._jax_parameters import with_subfuns
+
+            return with_subfuns(**params)
+        return super().get_bind_params(params)
+
     def impl(self, *args: Any, **params: Any) -> Any:
         """Runs the operation on arrays."""
         return self.bind(*args, **params)
@@ -465,7 +473,7 @@ class BuiltIn(Primitive):
 
 
 #: The keys of `ferrax._jax_parameters.TRANSLATED`.
-_TRANSLATED = frozenset(["approx_top_k", "call", "closed_call", "conj", "device_put", "fft"])
+_TRANSLATED = frozenset(["approx_top_k", "call", "closed_call", "conj", "custom_jvp_call", "device_put", "fft"])
 
 _MULTIPLE = frozenset(
     [

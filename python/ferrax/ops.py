@@ -13,8 +13,9 @@ import numpy as np
 from ferrax import lax
 from ferrax._boundary import expose as _expose
 from ferrax._core import asarray, concrete_or_error
+from ferrax._out_sharding import with_out_sharding
 from ferrax.numpy import _reductions
-from ferrax.numpy._args import Array, ArrayLike, no_sharding, require, static_int, to_arrays
+from ferrax.numpy._args import Array, ArrayLike, require, static_int, to_arrays
 from ferrax.numpy._dtype_functions import dtype_kind
 from ferrax.numpy._grid import index_exp
 
@@ -27,8 +28,12 @@ index = index_exp
 
 
 def _segments(name, method, identity, data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size,
-              mode, combine):  # fmt: skip
+              mode, combine, out_sharding=None):  # fmt: skip
     """Scatters `data` into segments; in buckets, whose results are combined, when a bucket size is given."""
+    if out_sharding is not None:
+        made = lambda: _segments(name, method, identity, data, segment_ids, num_segments, indices_are_sorted,
+                                 unique_indices, bucket_size, mode, combine)  # fmt: skip
+        return with_out_sharding(made, out_sharding, name)
     x, ids = to_arrays(name, data, segment_ids)
     if dtype_kind(ids.dtype) not in "iu":
         raise TypeError(f"{name} needs segment ids of an integer dtype, got {ids.dtype}.")
@@ -64,7 +69,7 @@ def _segments(name, method, identity, data, segment_ids, num_segments, indices_a
 
 def segment_sum(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None,
                 indices_are_sorted: bool = False, unique_indices: bool = False, bucket_size: int | None = None,
-                mode: str | None = None, out_sharding: None = None) -> Array:  # fmt: skip
+                mode: str | None = None, out_sharding: Any = None) -> Array:  # fmt: skip
     """The sums of the elements of each segment.
 
     Args:
@@ -75,7 +80,7 @@ def segment_sum(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | Non
       unique_indices: promise that no id occurs twice.
       bucket_size: add up buckets of this many rows separately, for exactness.
       mode: as for `.at[...]`.
-      out_sharding: not supported.
+      out_sharding: how the result is spread over explicit axes of the mesh in use.
 
     Returns:
       Array of shape (num_segments, *data.shape[1:]); 0 for empty segments.
@@ -84,14 +89,13 @@ def segment_sum(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | Non
     >>> ferrax.ops.segment_sum(jnp.arange(4), jnp.array([0, 0, 1, 2]))
     Array([1, 2, 3], dtype=int32)
     """
-    no_sharding("segment_sum", out_sharding)
     return _segments("segment_sum", "add", lambda d: 0, data, segment_ids, num_segments, indices_are_sorted,
-                     unique_indices, bucket_size, mode, _reductions.sum)  # fmt: skip
+                     unique_indices, bucket_size, mode, _reductions.sum, out_sharding)  # fmt: skip
 
 
 def segment_prod(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None,
                  indices_are_sorted: bool = False, unique_indices: bool = False, bucket_size: int | None = None,
-                 mode: str | None = None, out_sharding: None = None) -> Array:  # fmt: skip
+                 mode: str | None = None, out_sharding: Any = None) -> Array:  # fmt: skip
     """The products of the elements of each segment.
 
     Args:
@@ -108,14 +112,13 @@ def segment_prod(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | No
     >>> ferrax.ops.segment_prod(jnp.arange(1, 5), jnp.array([0, 0, 1, 2]))
     Array([2, 3, 4], dtype=int32)
     """
-    no_sharding("segment_prod", out_sharding)
     return _segments("segment_prod", "multiply", lambda d: 1, data, segment_ids, num_segments, indices_are_sorted,
-                     unique_indices, bucket_size, mode, _reductions.prod)  # fmt: skip
+                     unique_indices, bucket_size, mode, _reductions.prod, out_sharding)  # fmt: skip
 
 
 def segment_max(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None,
                 indices_are_sorted: bool = False, unique_indices: bool = False, bucket_size: int | None = None,
-                mode: str | None = None, out_sharding: None = None) -> Array:  # fmt: skip
+                mode: str | None = None, out_sharding: Any = None) -> Array:  # fmt: skip
     """The largest element of each segment.
 
     Args:
@@ -132,14 +135,13 @@ def segment_max(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | Non
     >>> ferrax.ops.segment_max(jnp.arange(4), jnp.array([0, 0, 1, 2]))
     Array([1, 2, 3], dtype=int32)
     """
-    no_sharding("segment_max", out_sharding)
     return _segments("segment_max", "max", _reductions.lowest, data, segment_ids, num_segments, indices_are_sorted,
-                     unique_indices, bucket_size, mode, _reductions.max)  # fmt: skip
+                     unique_indices, bucket_size, mode, _reductions.max, out_sharding)  # fmt: skip
 
 
 def segment_min(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None,
                 indices_are_sorted: bool = False, unique_indices: bool = False, bucket_size: int | None = None,
-                mode: str | None = None, out_sharding: None = None) -> Array:  # fmt: skip
+                mode: str | None = None, out_sharding: Any = None) -> Array:  # fmt: skip
     """The smallest element of each segment.
 
     Args:
@@ -156,9 +158,8 @@ def segment_min(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | Non
     >>> ferrax.ops.segment_min(jnp.arange(4), jnp.array([0, 0, 1, 2]))
     Array([0, 2, 3], dtype=int32)
     """
-    no_sharding("segment_min", out_sharding)
     return _segments("segment_min", "min", _reductions.highest, data, segment_ids, num_segments, indices_are_sorted,
-                     unique_indices, bucket_size, mode, _reductions.min)  # fmt: skip
+                     unique_indices, bucket_size, mode, _reductions.min, out_sharding)  # fmt: skip
 
 
 def _update(

@@ -92,6 +92,18 @@ def controlled():
     return dfx.diffeqsolve(term, dfx.Tsit5(), 0.0, 1.0, 0.1, 1.0).ys, cubic.evaluate(0.3), cubic.derivative(0.3)
 
 
+def adjoints():
+    kept = dfx.PIDController(1e-4, 1e-6)
+    return [
+        jax.grad(
+            lambda y: dfx.diffeqsolve(
+                TERM, dfx.Tsit5(), 0.0, 1.0, 0.1, y, args=1.3, adjoint=adjoint, stepsize_controller=kept
+            ).ys.sum()
+        )(Y0)
+        for adjoint in (dfx.BacksolveAdjoint(), dfx.DirectAdjoint(), dfx.RecursiveCheckpointAdjoint())
+    ]
+
+
 def events():
     event = dfx.Event(lambda t, y, args, **kw: y[0] < 0.5)
     sol = dfx.diffeqsolve(TERM, dfx.Tsit5(), 0.0, 5.0, 0.05, Y0, args=1.0, event=event)
@@ -105,5 +117,5 @@ def symplectic():
 
 PROGRAMS = {
     f.__name__: f
-    for f in (explicit, adaptive, implicit, gradients, batched, stochastic, controlled, events, symplectic)
+    for f in (explicit, adaptive, implicit, gradients, adjoints, batched, stochastic, controlled, events, symplectic)
 }

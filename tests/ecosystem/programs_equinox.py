@@ -176,9 +176,26 @@ def errors():
     out = f(jnp.ones(2))
     try:
         f(-jnp.ones(2)).block_until_ready()
-    except Exception as error:
+    except eqx.EquinoxRuntimeError as error:
         return out, jnp.array("must be positive" in str(error))
     return out, jnp.array(False)
+
+
+def finalised():
+    @jax.custom_jvp
+    def f(pred, x):
+        return jax.lax.cond(eqxi.unvmap_any(pred), lambda y: y, lambda y: y + 1, x)
+
+    f.defjvp(lambda primals, tangents: (f(*primals), tangents[1]))
+    return eqxi.finalise_fn(f)(jnp.array(True), 1.0), eqxi.finalise_fn(jax.checkpoint(f))(jnp.array(False), 1.0)
+
+
+def sharded():
+    m = eqx.nn.MLP(2, 2, 2, 2, key=jr.key(0))
+    placed = eqx.filter_shard(m, jax.devices()[0])
+    return eqx.filter(placed, eqx.is_array), eqx.filter_jit(
+        lambda m: eqx.filter_shard(m, jax.devices()[0])(jnp.ones(2))
+    )(m)
 
 
 def surgery():
@@ -221,6 +238,8 @@ PROGRAMS = {
         customs,
         checkpointed,
         errors,
+        finalised,
+        sharded,
         surgery,
         primitives,
         loops,

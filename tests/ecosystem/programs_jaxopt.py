@@ -36,7 +36,8 @@ def least_squares():
 
 
 def constrained():
-    simplex = jaxopt.ProjectedGradient(ridge, projection=jaxopt.projection.projection_simplex, maxiter=100)
+    project = jaxopt.projection.projection_simplex
+    simplex = jaxopt.ProjectedGradient(ridge, projection=project, maxiter=500, tol=1e-6)
     box = jaxopt.LBFGSB(ridge, maxiter=50)
     return (
         simplex.run(jnp.ones(3) / 3).params,

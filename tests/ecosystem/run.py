@@ -18,6 +18,16 @@ import warnings
 
 VERSION = "0.10.2"  # what libraries are told that JAX is
 
+# modules that are there after `import jax`, which libraries look up; ferrax imports them when they are asked for
+IMPORTED = [
+    "api_util", "core", "custom_batching", "custom_derivatives", "debug", "distributed", "dlpack", "dtypes",
+    "errors", "experimental", "export", "ffi", "image", "interpreters", "interpreters.ad",
+    "interpreters.batching", "interpreters.mlir", "interpreters.partial_eval", "interpreters.pxla",
+    "interpreters.xla", "lax", "lax.linalg", "lib", "monitoring", "nn", "nn.initializers", "numpy",
+    "numpy.fft", "numpy.linalg", "ops", "profiler", "random", "ref", "scipy", "sharding", "stages", "tree",
+    "tree_util", "typing", "version",
+]  # fmt: skip
+
 
 class _Loader(importlib.abc.Loader):
     def __init__(self, real):
@@ -51,12 +61,14 @@ def stand_in():
     import ferrax
 
     sys.modules["jax"] = ferrax
+    for name in IMPORTED:
+        importlib.import_module(f"ferrax.{name}")
     for name, module in list(sys.modules.items()):
         if name.startswith("ferrax."):
             sys.modules["jax" + name[len("ferrax") :]] = module
     sys.meta_path.insert(0, _Finder())
-    ferrax.__version__ = VERSION
-    ferrax.__version_info__ = tuple(int(x) for x in VERSION.split("."))
+    ferrax.__version__ = ferrax.version.__version__ = VERSION
+    ferrax.__version_info__ = ferrax.version.__version_info__ = tuple(int(x) for x in VERSION.split("."))
     version = importlib.metadata.version
     importlib.metadata.version = lambda name: VERSION if name in ("jax", "jaxlib") else version(name)
 

@@ -363,6 +363,48 @@ def seen(v):
     return (a + b).sum()
 print(jax.grad(jax.jit(seen))(v).shape, jax.grad(seen)(v).shape)
 run(lambda: alike({"a": v}, [v]), text=24)
+### functions that are told how their results are divided @E((2, 2), ("x", "y"))
+images, kernel = put(ones(2, 4, 4), "x"), put(np.ones((3, 4, 8)) / 4)
+def conv(x, k, to):
+    layout = ("NWC", "WIO", "NWC")
+    return jax.lax.conv_general_dilated(x, k, (1,), "SAME", dimension_numbers=layout, out_sharding=to)
+for to in (P("x", "y", None), P("x", None, "y"), P("x"), P(), NamedSharding(mesh, P(None, "x", None)), "bad", P("q")):
+    run(lambda: (ty(conv(images, kernel, to)), ty(jax.jit(lambda x, k: conv(x, k, to))(images, kernel))))
+    run(lambda: np.asarray(conv(images, kernel, to)).sum())
+print(grads(lambda x, k: conv(x, k, P("x", "y", None)), images, kernel))
+v, ids = put(ones(8) % 3, "x"), jnp.array([0, 0, 1, 1, 2, 2, 3, 3])
+for to in (P("x"), P("y"), P(None)):
+    print(ty(jax.lax.reduce_sum(images, (1, 2), out_sharding=to)), ty(jnp.percentile(v, jnp.ones(2), out_sharding=to)))
+    run(lambda: ty(jax.lax.reduce(images, np.float32(0), jax.lax.add, (0, 2), out_sharding=to)))
+    for name in ("sum", "prod", "max", "min"):
+        got = getattr(jax.ops, "segment_" + name)(v, ids, 4, out_sharding=to)
+        print(name, ty(got), np.asarray(got))
+### repetition says how it is divided @E((2, 2), ("x", "y"))
+v, a = put(ones(8), "x"), put(ones(8, 4), None, "y")
+for x, axis in ((v, 0), (v, None), (a, 1), (a, 0), (a, None), (jnp.arange(4.0), 0)):
+    for f in (lambda x: jnp.repeat(x, 2, axis), lambda x: jnp.repeat(x, 2, axis, out_sharding=P())):
+        run(lambda: ty(f(x)), text=66)
+        run(lambda: ty(jax.jit(f)(x)), text=66)
+### values divided alike under vmap @A((2, 2), ("x", "y"))
+from_module = importlib.import_module(jax.__name__ + ".experimental.shard_alike")
+alike = from_module.shard_alike
+at = lambda *spec: jax.device_put(np.ones((2, 4, 4), np.float32), NamedSharding(mesh, P(*spec)))
+other = np.ones((2, 4, 4), np.float32)
+second = lambda x, y: alike(x, y)[1]
+print(sh(jax.jit(jax.vmap(second))(at(None, "x", "y"), other)))
+print(sh(jax.jit(jax.vmap(second, in_axes=(0, None)))(at(None, "x", "y"), other[0])))
+print(sh(jax.jit(jax.vmap(second, in_axes=(1, 1)))(at("x", None, "y"), other)))
+print(sh(jax.jit(jax.vmap(jax.vmap(second)))(at(None, None, "y"), other)))
+### results are spelled as they are asked for @A((4, 2), ("x", "y"))
+at = lambda *spec: NamedSharding(mesh, P(*spec))
+asked = (("y",), ()), ((), ("x", None)), (("y",), ("x", None)), ((None,), (None, "x")), (("y",), (("x", "y"), None))
+for first, second in asked:
+    f = jax.jit(lambda x: (jnp.full(8, x), jnp.full((8, 16), x)), out_shardings=(at(*first), at(*second)))
+    print(sh(f(1.0)), [str(s.spec) for s in f.lower(1.0).compile().output_shardings])
+### constraints on a tree with holes @A((2,), ("x",))
+tree = {"a": jnp.ones(4), "b": None, "c": [jnp.ones(2), None]}
+print(sh(jax.lax.with_sharding_constraint(tree, NamedSharding(mesh, P("x")))))
+run(lambda: jax.lax.with_sharding_constraint(tree, {"a": P("x")}), text=40)
 ### names that nothing binds @A((2,), ("x",))
 x = jnp.arange(8.0)
 run(lambda: jax.jit(lambda x: jax.lax.psum(x, "x"))(x), text=80)

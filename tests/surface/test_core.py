@@ -304,3 +304,26 @@ def test_programs_are_printed_with_jaxs_arguments():
             shown.pretty_print(print_shapes=False)
         with pytest.raises(TypeError):
             shown.pretty_print(colour=True)
+
+
+def test_functions_with_derivatives_of_their_own_are_bound_with_subfuns():
+    scale = jnp.arange(3.0)  # a constant of the program
+
+    @jax.custom_jvp
+    def scaled(x):
+        return scale * x
+
+    scaled.defjvp(lambda p, t: (scale * p[0], 10.0 * t[0]))
+    x = jnp.ones(3)
+    (eqn,) = jax.make_jaxpr(scaled)(x).eqns
+    params = eqn.primitive.get_bind_params(eqn.params)
+    assert "call_jaxpr" not in params
+    consts = [scale] * (len(eqn.invars) - 1)
+    fun, rule = params["subfuns"]
+    np.testing.assert_array_equal(fun.call_wrapped(*consts, x)[0], scale)
+    np.testing.assert_array_equal(rule.call_wrapped(x, 2 * x)[1], 20.0 * x)
+    again = lambda x: eqn.primitive.bind(*consts, x, **params)[0]
+    np.testing.assert_array_equal(again(x), scale)
+    np.testing.assert_array_equal(jax.jvp(again, (x,), (x,))[1], 10.0 * x)
+    other = params | {"subfuns": (jax.extend.linear_util.wrap_init(lambda *args: [args[-1] + 1]), rule)}
+    np.testing.assert_array_equal(jax.jit(lambda x: eqn.primitive.bind(*consts, x, **other)[0])(x), x + 1)

@@ -103,6 +103,17 @@ def test_linear_primitives():
     np.testing.assert_array_equal(jax.linear_transpose(p.bind, X)(Y)[0], 3.0 * Y)
 
 
+def test_rules_that_give_the_class_of_zeros():
+    p = Primitive("dropped")
+    p.def_impl(lambda x: x)
+    p.def_abstract_eval(lambda x: x)
+    seen = []
+    ad.primitive_transposes[p] = lambda ct, x: seen.append(type(ct)) or ad.Zero
+    ad.primitive_jvps[p] = lambda primals, tangents: (p.bind(*primals), p.bind(tangents[0]))
+    np.testing.assert_array_equal(jax.grad(lambda x: (p.bind(x) + 2 * x).sum())(X), jnp.full(4, 2.0))
+    assert seen
+
+
 def test_bilinear_primitives():
     p = Primitive("product")
     p.def_impl(lambda x, y: x * y)

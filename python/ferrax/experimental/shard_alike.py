@@ -56,12 +56,15 @@ def _alike() -> Any:
     """The program of two values that has a rule of its own for how they are divided."""
 
     def rule(mesh: Any, known: Sequence[Any], operands: Sequence[Any], results: Sequence[Any]) -> Any:
-        return [free(longest(known)) if any(known) else None] * 2
+        ranks = [len(a.shape) for a in operands]
+        said = [entries or ((),) * rank for entries, rank in zip(known, ranks)]
+        common = longest([entries[len(entries) - min(ranks) :] for entries in said])  # of a mapped value there are more
+        return [free([*entries[: len(entries) - min(ranks)], *common]) for entries in said] if any(known) else None
 
     def alike(a: Any, b: Any) -> tuple[Any, Any]:
         return a, b
 
-    return _propagation.with_rule(alike, rule)
+    return _propagation.with_rule(alike, rule, mapped=True)
 
 
 _expose(globals())

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias, Union
 import numpy as np
 
 from ferrax._ferrax import Array, lax as _lax
-from ferrax._out_sharding import no_sharding
+from ferrax._out_sharding import with_out_sharding
 from ferrax.lax.contraction import chosen, dot_general
 from ferrax.lax.conversion import convert_element_type
 from ferrax.lax.reductions import _dilated, padtype_to_pads, reduce_window_shape_tuple
@@ -182,7 +182,7 @@ def conv_general_dilated(
       batch_group_count: groups of the batch; a group of outputs sees its group of the batch.
       precision: see `Precision`; the CPU computes in full.
       preferred_element_type: dtype to accumulate in and to give.
-      out_sharding: must be None.
+      out_sharding: how the result is spread over explicit axes of the mesh in use.
 
     Returns:
       Array with batch, output features and spatial axes where ``dimension_numbers`` says.
@@ -199,7 +199,12 @@ def conv_general_dilated(
     Array([[[[45., 54.],
              [81., 90.]]]], dtype=float32)
     """
-    no_sharding("lax.conv_general_dilated", out_sharding)
+    if out_sharding is not None:
+        convolved = lambda: conv_general_dilated(
+            lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, feature_group_count,
+            batch_group_count, precision, preferred_element_type,
+        )  # fmt: skip
+        return with_out_sharding(convolved, out_sharding, "dot_general")
     lhs_shape, rhs_shape = _shape(lhs), _shape(rhs)
     specs = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
     if len(lhs_shape) != len(rhs_shape):  # these numbers were given, not made here

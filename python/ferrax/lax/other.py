@@ -209,6 +209,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     >>> jax.lax.with_sharding_constraint(jnp.ones(2), jax.NamedSharding(mesh, jax.P("x"))).sharding.spec
     P('x',)
     """
+    from ferrax._prefixes import prefix_leaves
     from ferrax.sharding._named import Sharding
     from ferrax.sharding._placement import constrain
     from ferrax.sharding._spec import PartitionSpec
@@ -233,7 +234,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         return constrain(v, s, asked=True)
 
     try:
-        full = tree_util.tree_leaves(tree_util.tree_broadcast(shardings, x, is_leaf=is_leaf), is_leaf=is_leaf)
+        full = prefix_leaves(shardings, x, is_leaf)
     except ValueError as error:
         text = str(error).replace("broadcast_prefix prefix_tree", "with_sharding_constraint shardings")
         raise ValueError(

@@ -13,7 +13,7 @@ import numpy as np
 
 from ferrax import _ferrax, tree_util
 from ferrax._ferrax import Array, lax as _lax
-from ferrax._out_sharding import no_sharding
+from ferrax._out_sharding import with_out_sharding
 from ferrax._shapes import max_dim, static_size
 from ferrax._texts import differences, short
 from ferrax.typing import ArrayLike
@@ -46,7 +46,7 @@ def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = N
     Args:
       operand: array of a number dtype.
       axes: the axes, which go away.
-      out_sharding: must be None.
+      out_sharding: how the result is spread over explicit axes of the mesh in use.
 
     Returns:
       Array of the operand's dtype.
@@ -59,7 +59,8 @@ def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = N
     >>> print(lax.reduce_sum(jnp.ones((2, 3)), (0,)))
     [2. 2. 2.]
     """
-    no_sharding("lax.reduce_sum", out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(lambda: reduce_sum(operand, axes), out_sharding, "reduce_sum")
     return _lax.reduce_sum(operand, axes)
 
 
@@ -276,7 +277,7 @@ def reduce(
       init_values: scalar of the operand's dtype, or a pytree of such.
       computation: function of two scalars (or pytrees of scalars), associative; the order of calls is not defined.
       dimensions: the axes, which go away.
-      out_sharding: must be None.
+      out_sharding: how the result is spread over explicit axes of the mesh in use.
 
     Returns:
       Pytree of the operands' structure.
@@ -289,7 +290,8 @@ def reduce(
     >>> print(lax.reduce(jnp.arange(5), 0, lax.add, (0,)))
     10
     """
-    no_sharding("lax.reduce", out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(lambda: reduce(operands, init_values, computation, dimensions), out_sharding, "reduce")
     flat, tree = tree_util.tree_flatten(operands)
     inits, init_tree = tree_util.tree_flatten(init_values)
     if tree != init_tree:

@@ -24,7 +24,7 @@ from ferrax._core import (  # fmt: skip
     with_weak_type,
 )
 from ferrax._ferrax import warn_imaginary_parts
-from ferrax._out_sharding import no_sharding as no_sharding, put, with_out_sharding as with_out_sharding
+from ferrax._out_sharding import put, with_out_sharding as with_out_sharding
 from ferrax._shapes import static_shape as static_shape, static_size, static_sizes as static_sizes
 from ferrax.numpy._dtype_functions import dtype_kind, inexact_dtype
 from ferrax.typing import ArrayLike as ArrayLike, DTypeLike as _DTypeLike

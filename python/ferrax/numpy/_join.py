@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import lax
+from ferrax import _ferrax, lax
 from ferrax._core import asarray, concrete_or_error, is_tracer, promote_dtypes
 from ferrax._rust import with_shortcut
 from ferrax._shapes import static_size
@@ -447,20 +447,24 @@ def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_r
 
     Raises:
       ConcretizationTypeError: for traced `repeats` without `total_repeat_length`.
+      ValueError: explicit axes of the mesh in use divide the axis, and there is no `out_sharding`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.repeat(jnp.array([1, 2]), jnp.array([3, 1]))
     Array([1, 1, 1, 2], dtype=int32)
     """
-    if out_sharding is not None:
-        return with_out_sharding(
-            lambda: repeat(a, repeats, axis, total_repeat_length=total_repeat_length), out_sharding, "repeat"
-        )
     x = to_array("repeat", a)
     require("repeat", repeats)
     if axis is None:
         x, axis = lax.reshape(x, (x.size,)), 0
     axis = normalize_axis(axis, x.ndim)
+    if out_sharding is not None:
+        return with_out_sharding(lambda: _repeated(x, repeats, axis, total_repeat_length), out_sharding, "repeat")
+    _require_undivided(x, axis)
+    return _repeated(x, repeats, axis, total_repeat_length)
+
+
+def _repeated(x: Array, repeats: Any, axis: int, total_repeat_length: Any) -> Array:
     n = x.shape[axis]
     if total_repeat_length is None:
         return _repeat_static(x, repeats, axis, n)
@@ -475,6 +479,21 @@ def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_r
     marks = asarray(marks).at[ends[:-1]].add(1, mode="drop")
     source = lax.cumsum(marks, 0)
     return _gather_rows(x, source, axis)
+
+
+def _require_undivided(x: Array, axis: int) -> None:
+    """Raises where explicit axes of the mesh in use divide an axis."""
+    spread = _ferrax.typeof(x)._spread
+    if spread:
+        from ferrax.sharding._context import get_abstract_mesh
+        from ferrax.sharding._typed import entries_of
+
+        divided = entries_of(spread)
+        if divided and divided[axis] and get_abstract_mesh().explicit_axes:
+            raise ValueError(
+                "Please pass sharding to `jnp.repeat` via `out_sharding` parameter. The axis is divided over "
+                f"{divided[axis]}, and so may its repetition be, or not."
+            )
 
 
 def _repeat_static(x: Array, repeats: Any, axis: int, n: int) -> Array:

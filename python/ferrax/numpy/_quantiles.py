@@ -7,6 +7,7 @@ last, so counting the others gives each row its own length. Read `_sort.py` next
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -19,10 +20,10 @@ from ferrax.numpy._args import (
     Axis,
     cast,
     no_out,
-    no_sharding,
     normalize_axes,
     promote_inexact,
     require,
+    with_out_sharding,
 )
 from ferrax.numpy._dtype_functions import default_int, dtype_kind
 from ferrax.numpy._ufuncs import isnan, where as _where
@@ -204,7 +205,7 @@ def nanquantile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None,
 
 def percentile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
                method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
-               out_sharding: None = None) -> Array:  # fmt: skip
+               out_sharding: Any = None) -> Array:  # fmt: skip
     """Percentiles over axes: `quantile` with `q` in [0, 100].
 
     Args:
@@ -216,7 +217,7 @@ def percentile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, 
       method: as for `quantile`.
       keepdims: keep reduced axes with length 1.
       weights: as for `quantile`.
-      out_sharding: not supported.
+      out_sharding: how the result is spread over explicit axes of the mesh in use.
 
     Returns:
       Floating array; the axis of `q` comes first.
@@ -225,7 +226,9 @@ def percentile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, 
     >>> jnp.percentile(jnp.array([1., 2., 3.]), 50)
     Array(2., dtype=float32)
     """
-    no_sharding("jnp.percentile", out_sharding)
+    if out_sharding is not None:
+        made = lambda: percentile(a, q, axis, out, overwrite_input, method, keepdims, weights=weights)
+        return with_out_sharding(made, out_sharding, "jnp.percentile")
     _no_overwrite("percentile", out, overwrite_input)
     return _quantile("percentile", a, _share(q), axis, method, keepdims, False, weights)
 

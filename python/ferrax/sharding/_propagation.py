@@ -10,6 +10,7 @@ Read next: `_placement.py`, which numbers shardings; `crates/ferrax/src/sharded.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -88,7 +89,15 @@ def places(program: Any, operands: Sequence[Any], alone: bool = False) -> tuple[
     found = walk.run(program, specs)
     if alone and any(isinstance(s, NamedSharding) and (s.spec.unreduced or s.spec.reduced) for s in operands):
         walk.due, walk.everywhere = due(program.eqns[0], _operand_specs(program, operands)), False
-    return [walk.place(s, aval) for s, aval in zip(found, program.out_avals, strict=True)], walk.everywhere
+    results = zip(found, program.out_avals, _constraints(program), strict=True)
+    return [walk.place(s, aval, said) for s, aval, said in results], walk.everywhere
+
+
+def _constraints(program: Any) -> list[Any]:
+    """The sharding that each result is put to by the operation that makes it; `None` of other results."""
+    program = getattr(program, "jaxpr", program)
+    said = {e.outvars[0]: e.params["sharding"] for e in program.eqns if e.primitive.name == "sharding_constraint"}
+    return [None if isinstance(v, Literal) else said.get(v) for v in program.outvars]
 
 
 def _operand_specs(program: Any, operands: Sequence[Any]) -> list[PartitionSpec | None]:
@@ -165,16 +174,28 @@ def batched(sharding: Any, axis: int, spread: int = 0) -> Any:
 
 #: (mesh, what is known of operands, their types, the results' types) → what is known of the results, or None.
 Own = Callable[[Any, Sequence[Any], Sequence[Any], Sequence[Any]], Any]
-#: Rules of functions that say themselves how they are divided, by number.
-_own: list[Own] = []
+#: Rules of functions that say themselves how they are divided, by number, and whether they hold under `vmap`.
+_own: list[tuple[Own, bool]] = []
 _OWN = "custom_partitioning_"
 
 
-def with_rule(fun: Callable[..., Any], rule: Own) -> Callable[..., Any]:
-    """A jitted function of arrays that has a rule of its own (`ferrax.experimental.custom_partitioning`)."""
+def _number_of_rule(eqn: Any) -> int | None:
+    """The number of the rule of a call; `None` where it has none."""
+    found = re.fullmatch(rf"((?:vmap\()*){_OWN}(\d+)\)*", str(eqn.params["name"]))
+    return int(found[2]) if found and (not found[1] or _own[int(found[2])][1]) else None
+
+
+def with_rule(fun: Callable[..., Any], rule: Own, mapped: bool = False) -> Callable[..., Any]:
+    """A jitted function of arrays that has a rule of its own (`ferrax.experimental.custom_partitioning`).
+
+    Args:
+      fun: the function.
+      rule: its rule.
+      mapped: whether the rule holds of the mapped function, too, some of whose operands have more leading axes.
+    """
     from ferrax import jit
 
-    _own.append(rule)
+    _own.append((rule, mapped))
     fun.__name__ = fun.__qualname__ = f"{_OWN}{len(_own) - 1}"
     inner = jit(fun)
     # the rule is that of an equation, which a call outside of programs is not
@@ -247,12 +268,13 @@ class Walk:
             return sharding
         return _divided(_of(sharding.spec, rank), sharding.memory_kind)
 
-    def place(self, found: Any, aval: Any) -> Any:
-        """The place of a result."""
+    def place(self, found: Any, aval: Any, said: Any = None) -> Any:
+        """The place of a result, in the words of the sharding that it was put to, or of the first that was met."""
         if found is None:
-            if self.mesh is not None:
-                return place(NamedSharding(self.mesh, PartitionSpec(), memory_kind=self.memory))
-            return self.device
+            if self.mesh is None:
+                return self.device
+            entries = [None] * len(aval.shape) if self.mesh.are_all_axes_explicit else []
+            return place(NamedSharding(self.mesh, PartitionSpec(*entries), memory_kind=self.memory))
         if not isinstance(found, tuple):
             return place(found)
         assert self.mesh is not None
@@ -263,7 +285,7 @@ class Walk:
         while entries and entries[-1] is None and not self.mesh.are_all_axes_explicit:
             entries.pop()
         memory = getattr(found, "memory", self.memory)
-        first = self.first
+        first = (said, len(aval.shape)) if isinstance(said, NamedSharding) else self.first
         if first is not None and first[1] == len(aval.shape) and isinstance(first[0].mesh, Mesh):
             same = tuple(entry_names(e) for e in first[0].spec)
             if same == tuple(() if e is None else tuple(e) for e in (*entries, *(None,) * (len(same) - len(entries)))):
@@ -341,8 +363,8 @@ class Walk:
             return known
         if all(s is None for s in known):
             return self.inside(eqn, known)
-        if name == "jit" and str(eqn.params["name"]).removeprefix(_OWN).isdecimal():
-            return self.own(eqn, known)
+        if name == "jit" and (number := _number_of_rule(eqn)) is not None:
+            return self.own(_own[number][0], eqn, known)
         if any(s is not None and not isinstance(s, tuple) for s in known):
             # a sharding of another kind is for values of its shape
             shapes = {tuple(v.aval.shape): s for v, s in zip(eqn.invars, known, strict=True) if s is not None}
@@ -416,9 +438,8 @@ class Walk:
             return None
         return found if isinstance(found, list) else [found] * len(eqn.outvars)
 
-    def own(self, eqn: Any, known: list[Any]) -> list[Any]:
+    def own(self, rule: Own, eqn: Any, known: list[Any]) -> list[Any]:
         """What a function's own rule says; of what transformations made of the function, its program."""
-        rule = _own[int(eqn.params["name"].removeprefix(_OWN))]
         operands, results = ([v.aval for v in vs] for vs in (eqn.invars, eqn.outvars))
         specs = [s if isinstance(s, tuple) else None for s in known]
         found = rule(self.mesh, specs, operands, results) if self.mesh is not None else None

@@ -17,6 +17,7 @@ import numpy as np
 from ferrax import lax, numpy as jnp
 from ferrax._api import ShapeDtypeStruct, eval_shape, vmap
 from ferrax._core import Array, asarray, promote_dtypes
+from ferrax._out_sharding import no_sharding
 from ferrax.experimental.sparse._base import (
     bound,
     columns,
@@ -35,7 +36,7 @@ from ferrax.experimental.sparse._base import (
 from ferrax.experimental.sparse._bcoo import BCOO, parts, with_shape
 from ferrax.experimental.sparse._bcoo_core import extracted, scattered, summed
 from ferrax.experimental.sparse._bcoo_layout import bcoo_update_layout
-from ferrax.numpy._args import broadcast_to_shape, common_shape, no_sharding
+from ferrax.numpy._args import broadcast_to_shape, common_shape
 from ferrax.typing import DTypeLike
 
 __all__ = [

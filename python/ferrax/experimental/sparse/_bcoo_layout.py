@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ferrax import lax, numpy as jnp
+from ferrax._out_sharding import no_sharding
 from ferrax.experimental.sparse._base import (
     SparseEfficiencyError,
     SparseEfficiencyWarning,
@@ -30,7 +31,6 @@ from ferrax.experimental.sparse._base import (
     wide,
 )
 from ferrax.experimental.sparse._bcoo import BCOO, parts, split_shape, with_shape
-from ferrax.numpy._args import no_sharding
 
 __all__ = ["bcoo_broadcast_in_dim", "bcoo_squeeze", "bcoo_update_layout"]
 

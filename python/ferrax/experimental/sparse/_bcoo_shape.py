@@ -16,6 +16,7 @@ import numpy as np
 from ferrax import lax, numpy as jnp
 from ferrax._api import ShapeDtypeStruct, eval_shape, vmap
 from ferrax._core import Array, asarray, is_tracer
+from ferrax._out_sharding import no_sharding
 from ferrax.config import config
 from ferrax.experimental.sparse._base import (
     columns,
@@ -33,7 +34,7 @@ from ferrax.experimental.sparse._base import (
 from ferrax.experimental.sparse._bcoo import BCOO, parts, with_shape
 from ferrax.experimental.sparse._bcoo_core import bcoo_fromdense, bcoo_sum_duplicates, bcoo_transpose
 from ferrax.experimental.sparse._bcoo_layout import bcoo_squeeze, bcoo_update_layout
-from ferrax.numpy._args import no_sharding, normalize_axes
+from ferrax.numpy._args import normalize_axes
 from ferrax.typing import DTypeLike
 
 __all__ = [

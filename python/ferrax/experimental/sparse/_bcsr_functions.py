@@ -13,6 +13,7 @@ import numpy as np
 
 from ferrax import lax, numpy as jnp
 from ferrax._core import Array, asarray
+from ferrax._out_sharding import no_sharding
 from ferrax.experimental.sparse import _bcoo_core
 from ferrax.experimental.sparse._base import (
     bound,
@@ -37,7 +38,6 @@ from ferrax.experimental.sparse._bcoo_dot import DotDimensionNumbers, bcoo_dot_g
 from ferrax.experimental.sparse._bcoo_layout import bcoo_broadcast_in_dim
 from ferrax.experimental.sparse._bcoo_shape import bcoo_concatenate
 from ferrax.experimental.sparse._bcsr import BCSR
-from ferrax.numpy._args import no_sharding
 from ferrax.typing import ArrayLike, DTypeLike
 
 __all__ = [
