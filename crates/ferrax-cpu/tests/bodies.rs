@@ -71,7 +71,7 @@ impl Body<'_> {
     }
 
     fn step(&mut self) {
-        let made = match self.rng.below(15) {
+        let made = match self.rng.below(19) {
             0..=3 => self.arithmetic(),
             4..=6 => self.rearranged(),
             7 | 8 => self.read(),
@@ -79,6 +79,10 @@ impl Body<'_> {
             11 => self.branched(),
             12 => self.reduced(),
             13 => self.product(),
+            14 => self.scanned(),
+            15 => self.sliced(),
+            16 => self.taken(),
+            17 => self.put(),
             _ => self.moved(),
         };
         self.values.extend(made.filter(|&v| self.b.ty(v).size() <= 64));
@@ -247,6 +251,94 @@ impl Body<'_> {
         Some(self.b.push(Kind::Gather(Box::new(gathering)), &[x, indices], rows))
     }
 
+    /// Running results, and the place of the largest or smallest element.
+    fn scanned(&mut self) -> Option<ValueId> {
+        let x = self.value(None);
+        let ty = self.b.ty(x).clone();
+        let axis = self.rng.below(ty.shape.len().max(1));
+        if ty.shape.is_empty() || ty.dtype.is_bool() {
+            return None;
+        }
+        if self.rng.below(3) == 0 {
+            let out: Vec<usize> = (0..ty.shape.len()).filter(|&a| a != axis).map(|a| ty.shape[a]).collect();
+            let max = self.rng.below(2) == 0;
+            return Some(self.b.push(Kind::ArgReduce { max, axis }, &[x], Type::new(DType::I32, &out)));
+        }
+        let op = pick(self.rng, &[ReduceOp::Sum, ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Max, ReduceOp::Min]);
+        Some(self.b.push(Kind::Cumulative { op, axis, reverse: self.rng.below(2) == 0 }, &[x], ty))
+    }
+
+    /// A part of a value at an index, or a value of which such a part was replaced.
+    fn sliced(&mut self) -> Option<ValueId> {
+        let x = self.value(None);
+        let ty = self.b.ty(x).clone();
+        let sizes: Vec<usize> = ty.shape.iter().map(|&n| 1 + self.rng.below(n)).collect();
+        let starts: Vec<ValueId> = ty.shape.iter().map(|_| self.index()).collect();
+        let part = Type::new(ty.dtype, &sizes);
+        if self.rng.below(2) == 0 {
+            let all: Vec<ValueId> = std::iter::once(x).chain(starts).collect();
+            return Some(self.b.push(Kind::DynamicSlice, &all, part));
+        }
+        let update = self.of_type(&part);
+        let all: Vec<ValueId> = [x, update].into_iter().chain(starts).collect();
+        Some(self.b.push(Kind::DynamicUpdateSlice, &all, ty))
+    }
+
+    /// Indices that the body computes, as a column.
+    fn column(&mut self, count: usize) -> ValueId {
+        let ty = Type::new(DTYPES[self.width][2], &[count]);
+        let wild = self.of_type(&ty);
+        let limit = self.b.scalar(Scalar::from_i64(ty.dtype, 8));
+        let limit = self.b.broadcast(limit, &[count], &[]);
+        let all = if self.rng.below(3) == 0 { wild } else { self.b.binary(BinaryOp::Rem, wild, limit) };
+        self.b.reshape(all, &[count, 1])
+    }
+
+    /// Rows of a value that computed indices name.
+    fn taken(&mut self) -> Option<ValueId> {
+        let x = self.value(None);
+        let ty = self.b.ty(x).clone();
+        let (_, rest) = ty.shape.split_first()?;
+        let count = pick(self.rng, &[1, 2, 3, 7, 19]);
+        let indices = self.column(count);
+        let last = self.rng.below(2) == 0;
+        let out = if last { [rest, &[count]].concat() } else { [&[count], rest].concat() };
+        let first = usize::from(!last);
+        let dims = GatherDims {
+            offset_dims: (first..first + rest.len()).collect(),
+            collapsed_slice_dims: [0][..].into(),
+            start_index_map: [0][..].into(),
+            ..GatherDims::default()
+        };
+        let mode = pick(self.rng, &[IndexMode::Clip, IndexMode::FillOrDrop]);
+        let wrap = self.rng.below(2) == 0;
+        let indices = if wrap { self.b.reshape(indices, &[count]) } else { indices };
+        let (slice_sizes, fill) = ([&[1], rest].concat().into(), self.rng.tame(ty.dtype));
+        let gathering = Gathering { dims, slice_sizes, mode, fill, sorted: false, unique: false, wrap };
+        Some(self.b.push(Kind::Gather(Box::new(gathering)), &[x, indices], Type::new(ty.dtype, &out)))
+    }
+
+    /// A value to whose rows at computed indices something was joined.
+    fn put(&mut self) -> Option<ValueId> {
+        let x = self.value(None);
+        let ty = self.b.ty(x).clone();
+        let (_, rest) = ty.shape.split_first()?;
+        let count = pick(self.rng, &[1, 2, 5]);
+        let indices = self.column(count);
+        let dims = ScatterDims {
+            update_window_dims: (1..=rest.len()).collect(),
+            inserted_window_dims: [0][..].into(),
+            scatter_dims_to_operand_dims: [0][..].into(),
+            ..ScatterDims::default()
+        };
+        let ops = [ScatterOp::Set, ScatterOp::Set, ScatterOp::Add, ScatterOp::Sub, ScatterOp::Mul, ScatterOp::Min];
+        let op = if ty.dtype.is_bool() { ScatterOp::Set } else { pick(self.rng, &ops) };
+        let mode = pick(self.rng, &[IndexMode::Clip, IndexMode::FillOrDrop]);
+        let update = self.of_type(&Type::new(ty.dtype, &[&[count], rest].concat()));
+        let kind = Kind::Scatter { op, dims: Box::new(dims), mode, sorted: false, unique: false };
+        Some(self.b.push(kind, &[x, indices, update], ty))
+    }
+
     fn index(&mut self) -> ValueId {
         let dtype = DTYPES[self.width][2];
         let wild = self.scalar(dtype);
@@ -380,7 +472,9 @@ impl Body<'_> {
 struct Types([Vec<Type>; 5]);
 
 fn types(rng: &mut Rng, width: usize) -> Types {
-    let small: [&[usize]; 9] = [&[], &[], &[2], &[3], &[4], &[2, 2], &[1, 3], &[3, 2], &[1]];
+    let few: [&[usize]; 9] = [&[], &[], &[2], &[3], &[4], &[2, 2], &[1, 3], &[3, 2], &[1]];
+    let more: [&[usize]; 9] = [&[], &[], &[20], &[20], &[16], &[5, 4], &[8], &[3, 6], &[33]];
+    let small = if rng.below(2) == 0 { few } else { more };
     let large: [&[usize]; 6] = [&[6], &[9], &[40], &[7, 3], &[5, 2, 2], &[3, 8]];
     let mut some = |shapes: &[&[usize]], least: usize, most: usize| -> Vec<Type> {
         (0..least + rng.below(most + 1)).map(|_| Type::new(pick(rng, &DTYPES[width]), pick(rng, shapes))).collect()
@@ -498,6 +592,99 @@ proptest! {
         let args: Vec<Buffer> =
             graph.param_types().iter().map(|t| Array::tame(&mut rng, t.dtype, &t.shape).buffer()).collect();
         check(graph, &body, &args);
+    }
+
+    /// Forms that small arrays in registers have, each by itself: they are in registers, with the kernels' bits.
+    #[test]
+    fn forms_of_arrays_in_registers(seed: u64, n in 5usize..65, length in 0usize..9, form in 0usize..9, width in 0usize..2) {
+        let mut rng = Rng(seed);
+        let (d, int) = (DTYPES[width][pick(&mut rng, &[0, 2])], DTYPES[width][2]);
+        let (ty, index) = (Type::new(d, &[n]), Type::new(int, &[]));
+        let mut b = Builder::new([ty.clone(), index.clone()]);
+        let p: Vec<ValueId> = b.params().collect();
+        let (x, i) = (p[0], p[1]);
+        let one = Type::new(d, &[1]);
+        let single = |b: &mut Builder, at: ValueId| {
+            let found = b.push(Kind::DynamicSlice, &[x, at], one.clone());
+            let found = b.reshape(found, &[]);
+            b.broadcast(found, &[n], &[])
+        };
+        let next = match form {
+            0 => single(&mut b, i),
+            1 => {
+                let part = b.push(Kind::Slice(Box::new(SliceDims {
+                    start: [1][..].into(), limit: [4][..].into(), stride: [1][..].into(),
+                })), &[x], Type::new(d, &[3]));
+                b.push(Kind::DynamicUpdateSlice, &[x, part, i], ty.clone())
+            }
+            2 => {
+                let zero = b.scalar(Scalar::zero(d));
+                let zero = b.broadcast(zero, &[n], &[]);
+                let below = b.compare(CompareOp::Lt, x, zero);
+                let op = pick(&mut rng, &[ReduceOp::Or, ReduceOp::And]);
+                let found = b.push(Kind::Reduce { op, axes: [0][..].into() }, &[below], Type::new(DType::Bool, &[]));
+                b.select(found, x, zero)
+            }
+            3 => {
+                let op = pick(&mut rng, &[ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Max, ReduceOp::Min]);
+                let reverse = rng.below(2) == 0;
+                b.push(Kind::Cumulative { op, axis: 0, reverse }, &[x], ty.clone())
+            }
+            4 => {
+                let kind = Kind::ArgReduce { max: rng.below(2) == 0, axis: 0 };
+                let at = b.push(kind, &[x], Type::new(DType::I32, &[]));
+                single(&mut b, at)
+            }
+            5 | 6 => {
+                let count = if form == 5 { n } else { 3 };
+                let iota = b.iota(int, &[count], 0);
+                let shift = b.broadcast(i, &[count], &[]);
+                let at = b.binary(BinaryOp::Add, iota, shift);
+                let at = b.binary(BinaryOp::Mul, at, iota);
+                let at = b.reshape(at, &[count, 1]);
+                let mode = pick(&mut rng, &[IndexMode::Clip, IndexMode::FillOrDrop]);
+                if form == 5 {
+                    let dims = GatherDims {
+                        collapsed_slice_dims: [0][..].into(), start_index_map: [0][..].into(), ..GatherDims::default()
+                    };
+                    let (slice_sizes, fill) = ([1][..].into(), rng.tame(d));
+                    let how = Gathering { dims, slice_sizes, mode, fill, sorted: false, unique: false, wrap: false };
+                    b.push(Kind::Gather(Box::new(how)), &[x, at], ty.clone())
+                } else {
+                    let dims = ScatterDims {
+                        inserted_window_dims: [0][..].into(), scatter_dims_to_operand_dims: [0][..].into(),
+                        ..ScatterDims::default()
+                    };
+                    let part = b.push(Kind::DynamicSlice, &[x, i], Type::new(d, &[3]));
+                    let op = pick(&mut rng, &[ScatterOp::Set, ScatterOp::Add, ScatterOp::Mul]);
+                    let kind = Kind::Scatter { op, dims: Box::new(dims), mode, sorted: false, unique: false };
+                    b.push(kind, &[x, at, part], ty.clone())
+                }
+            }
+            7 => b.push(Kind::Rev([0][..].into()), &[x], ty.clone()),
+            _ => {
+                let op = pick(&mut rng, &[ReduceOp::Sum, ReduceOp::Max]);
+                let all = b.push(Kind::Reduce { op, axes: [0][..].into() }, &[x], Type::new(d, &[]));
+                b.broadcast(all, &[n], &[])
+            }
+        };
+        let y = if d.is_float() { b.unary(UnaryOp::Sin, next) } else { next };
+        let sum = b.binary(BinaryOp::Add, x, y);
+        let one = b.scalar(Scalar::from_i64(int, 1));
+        let up = b.binary(BinaryOp::Add, i, one);
+        let body = Arc::new(b.finish(&[sum, up, next]));
+        let mut b = Builder::new([ty.clone(), index.clone()]);
+        let all: Vec<ValueId> = b.params().collect();
+        let kind = Kind::Scan { body: body.clone(), length, reverse: false, consts: 0, carry: 2 };
+        let outs = b.push_many(kind, &all, &[ty.clone(), index, stacked(&ty, length)]);
+        let graph = b.finish(&outs);
+        let start = rng.below(n + 4) as i64 - 2;
+        let start = if int == DType::I32 { (start as i32).to_le_bytes().to_vec() } else { start.to_le_bytes().to_vec() };
+        let args = [Array::tame(&mut rng, d, &[n]).buffer(), Buffer::from_bytes(&start).unwrap()];
+        let program = check(graph, &body, &args);
+        // More registers may take longer than the kernels.
+        let fits = common::has_machine() && cfg!(target_arch = "x86_64") && width == 0 && n <= 16;
+        prop_assert!(!fits || program.kernels().contains("loop in registers"), "{}", program.kernels());
     }
 
     #[test]

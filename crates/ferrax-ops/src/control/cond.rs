@@ -72,13 +72,16 @@ fn cond_shape(p: &Cond, args: &[&Aval]) -> Result<Avals> {
 
 /// Operations and elements of each up to which computing a branch costs less than entering it.
 const FEW: (usize, usize) = (12, 16);
+/// The same for what the operations take an element, in picoseconds.
+const SHORT: u64 = 1500;
 
-/// Whether a branch is a few elementwise operations on a few elements.
+/// Whether a branch is a few quick elementwise operations on a few elements.
 fn takes_no_time(branch: &Graph) -> bool {
     let cheap =
         |kind: &Kind| kind.is_elementwise() || matches!(kind, Kind::Const(_) | Kind::Broadcast(_) | Kind::Reshape);
     branch.nodes.len() <= FEW.0
         && branch.nodes.iter().all(|n| cheap(&n.kind))
+        && branch.nodes.iter().map(|n| n.kind.cost()).sum::<u64>() <= SHORT
         && branch.types.iter().all(|ty| ty.size() <= FEW.1)
 }
 

@@ -1,8 +1,8 @@
 //! Loops that run in the machine's registers: `while` and `scan` of bodies over scalars, short vectors and small arrays.
 //!
 //! A value of the body is a scalar, or has the one number of elements that the vectors of the loop have, or has a few
-//! elements, each of which is a scalar of its own. Elements of vectors never mix, so a loop over longer vectors runs
-//! whole for one register of elements after the other. Arrays that are only read and written at an index stay in
+//! elements: each is a scalar of its own, or they fill registers (`plan/registers/packed.rs`). Elements of vectors never
+//! mix, so a loop over longer vectors runs whole for one register of elements after the other. Arrays that are only read and written at an index stay in
 //! memory; both sides of a condition are computed. Loops that are something else (larger matrices, sorts, …) run their
 //! body's steps one by one (`run/control.rs`), and so do those for which that is estimated to be quicker.
 //!
@@ -61,6 +61,24 @@ pub(crate) fn lanes_of(isa: Isa, lane: Width) -> usize {
     4 * isa.width() / lane.bytes()
 }
 
+/// The elements that a value has of an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// One, in every lane.
+    One,
+    /// A register of them, another one each time that the loop runs.
+    Turn,
+    /// So many, in the first lanes.
+    Few(usize),
+}
+
+impl Part {
+    /// Whether lanes differ.
+    pub fn is_vector(self) -> bool {
+        self != Part::One
+    }
+}
+
 /// Where the loop finds a number or an array of them at the start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Input {
@@ -68,9 +86,9 @@ pub(crate) struct Input {
     pub at: u32,
     /// The operand, or result.
     pub operand: usize,
-    /// Which of its elements.
+    /// Which of its elements, or the first one.
     pub element: usize,
-    pub vector: bool,
+    pub part: Part,
     pub held: Held,
 }
 
@@ -154,6 +172,8 @@ pub(crate) struct RegisterLoop {
     pub head: usize,
     /// Places of the loop's memory that hold constants, and the bits of their lanes.
     pub constants: Vec<(u32, u64)>,
+    /// Those whose lanes differ.
+    pub patterns: Vec<(u32, Vec<u64>)>,
     /// Places of the loop's memory.
     pub places: usize,
     pub inputs: Vec<Input>,

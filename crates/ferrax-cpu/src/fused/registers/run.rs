@@ -1,7 +1,7 @@
 //! Running a register loop: its memory is filled, the program runs once for each register of elements, and results
 //! are taken from where it left them.
 
-use super::{Held, Limit, RegisterLoop, Trips};
+use super::{Held, Input, Limit, Part, RegisterLoop, Trips};
 use crate::machine::loops;
 use crate::machine::loops::families::Width;
 use smallvec::SmallVec;
@@ -47,6 +47,17 @@ fn halves(bits: u64) -> [u32; 2] {
     [bits as u32, (bits >> 32) as u32]
 }
 
+impl Input {
+    /// The first of the elements and their number, where the run is over `turn`.
+    fn elements(&self, turn: (usize, usize)) -> (usize, usize) {
+        match self.part {
+            Part::One => (self.element, 1),
+            Part::Turn => turn,
+            Part::Few(count) => (self.element, count),
+        }
+    }
+}
+
 impl RegisterLoop {
     /// Runs the loop.
     ///
@@ -76,9 +87,9 @@ impl RegisterLoop {
                 let start = if self.reverse { steps.unwrap_or(0).wrapping_sub(1) } else { 0 };
                 loops::run(self.isa, code, code.add(self.head), base, start, steps.unwrap_or(0));
                 let last = first + count == self.elements;
-                for o in self.outputs.iter().filter(|o| o.vector || last) {
+                for o in self.outputs.iter().filter(|o| o.part == Part::Turn || last) {
                     let place = &memory[o.at as usize / size_of::<Place>()];
-                    let (from, count) = if o.vector { (first, count) } else { (o.element, 1) };
+                    let (from, count) = o.elements((first, count));
                     (0..count).for_each(|i| put(outs[o.operand], o.held, from + i, place.get(self.lane, i)));
                 }
             }
@@ -115,15 +126,20 @@ impl RegisterLoop {
         for &(at, bits) in &self.constants {
             memory[at as usize / size_of::<Place>()].fill(self.lane, bits);
         }
+        for (at, lanes) in &self.patterns {
+            let place = &mut memory[*at as usize / size_of::<Place>()];
+            lanes.iter().enumerate().for_each(|(i, &bits)| place.set(self.lane, i, bits));
+        }
         for (input, &scalar) in self.inputs.iter().zip(scalars) {
             let place = &mut memory[input.at as usize / size_of::<Place>()];
-            if !input.vector {
+            if input.part == Part::One {
                 place.fill(self.lane, scalar);
                 continue;
             }
+            let (from, count) = input.elements((first, count));
             for i in 0..count {
-                // SAFETY: the operand has elements up to `first + count`.
-                place.set(self.lane, i, unsafe { number(ins[input.operand], input.held, first + i) });
+                // SAFETY: the operand has these elements.
+                place.set(self.lane, i, unsafe { number(ins[input.operand], input.held, from + i) });
             }
         }
         let base: *mut u8 = memory.as_mut_ptr().cast();

@@ -60,10 +60,11 @@ pub enum Op {
         a: Val,
         b: Val,
     },
-    /// d = this step's element of the array whose address is at `pointer`.
+    /// d = this step's element of the array whose address is at `pointer`. A masked access has its mask at `mask`.
     Read {
         access: Access,
         pointer: u32,
+        mask: u32,
         stride: usize,
         d: Val,
     },
@@ -71,6 +72,7 @@ pub enum Op {
     Write {
         access: Access,
         pointer: u32,
+        mask: u32,
         stride: usize,
         a: Val,
     },
@@ -78,6 +80,7 @@ pub enum Op {
     Fetch {
         access: Access,
         window: u32,
+        mask: u32,
         index: Val,
         d: Val,
     },
@@ -85,10 +88,17 @@ pub enum Op {
     Put {
         access: Access,
         window: u32,
+        mask: u32,
         index: Val,
         a: Val,
         checked: bool,
     },
+    /// What comes before the `Join` that belongs to it is left out where `which` is 0: only a choice by that may read what
+    /// it makes.
+    Skip {
+        which: Val,
+    },
+    Join,
 }
 
 impl Op {
@@ -101,7 +111,8 @@ impl Op {
             Op::Put { index, a, .. } => ([index, a, 0], 2),
             Op::Choose { which, on_false, on_true, .. } => ([which, on_false, on_true], 3),
             Op::Fma { a, b, c, .. } => ([a, b, c], 3),
-            Op::Read { .. } => ([0; 3], 0),
+            Op::Skip { which } => ([which, 0, 0], 1),
+            Op::Read { .. } | Op::Join => ([0; 3], 0),
         }
     }
 
@@ -122,7 +133,7 @@ impl Op {
             | Op::CallTwo { d, .. }
             | Op::Read { d, .. }
             | Op::Fetch { d, .. } => Some(d),
-            Op::Write { .. } | Op::Put { .. } => None,
+            Op::Write { .. } | Op::Put { .. } | Op::Skip { .. } | Op::Join => None,
         }
     }
 
@@ -175,6 +186,11 @@ struct Info {
     wanted: Option<u8>,
 }
 
+/// The immediate that names two places.
+fn places(low: u32, high: u32) -> u64 {
+    u64::from(low) | u64::from(high) << 32
+}
+
 /// A loop being put together.
 pub struct Assembler {
     isa: Isa,
@@ -193,6 +209,10 @@ pub struct Assembler {
     pub memory: u32,
     /// Places of values that ran out of registers and are not needed any more.
     free: Vec<u32>,
+    /// Instructions that jump ahead to where it is not known yet.
+    skips: Vec<usize>,
+    /// Instructions that are jumped to.
+    joins: Vec<usize>,
 }
 
 impl Assembler {
@@ -209,6 +229,8 @@ impl Assembler {
             spans: Vec::new(),
             memory,
             free: Vec::new(),
+            skips: Vec::new(),
+            joins: Vec::new(),
         }
     }
 
@@ -276,9 +298,10 @@ impl Assembler {
     }
 
     /// Lets the handlers of the finished program run without jumps between them. `targets` are the instructions that are
-    /// jumped to.
+    /// jumped to beside those of branches.
     pub fn fuse(&mut self, targets: &[usize]) -> Option<Fused> {
-        fuse(&mut self.code, &self.spans, targets)
+        self.joins.extend(targets);
+        fuse(&mut self.code, &self.spans, &self.joins)
     }
 
     /// Ends the program.
@@ -484,26 +507,54 @@ impl Assembler {
                 self.bring(i, a, Some(b));
                 self.call(code, 0, lanes, d);
             }
-            Op::Read { access, pointer, stride, d } => {
+            Op::Read { access, pointer, mask, stride, d } => {
                 let r = self.target(ops, i, d, &[]);
-                self.push(families::read(access, self.lane), &[r], u64::from(pointer), stride);
+                self.push(families::read(access, self.lane), &[r], places(pointer, mask), stride);
                 self.set(r, d);
             }
-            Op::Write { access, pointer, stride, a } => {
+            Op::Write { access, pointer, mask, stride, a } => {
                 let r = self.operand(ops, i, a, &[]);
-                self.push(families::write(access, self.lane), &[r], u64::from(pointer), stride);
+                self.push(families::write(access, self.lane), &[r], places(pointer, mask), stride);
             }
-            Op::Fetch { access, window, index, d } => {
+            Op::Fetch { access, window, mask, index, d } => {
                 let x = self.operand(ops, i, index, &[]);
                 let r = self.target(ops, i, d, &[]);
-                self.push(families::fetch(access, self.lane), &[r, x], u64::from(window), 0);
+                self.push(families::fetch(access, self.lane), &[r, x], places(window, mask), 0);
                 self.set(r, d);
             }
-            Op::Put { access, window, index, a, checked } => {
+            Op::Put { access, window, mask, index, a, checked } => {
                 let held: Vec<u8> = [index, a].iter().filter_map(|&v| self.register(v)).collect();
                 let x = self.operand(ops, i, index, &held);
                 let r = self.operand(ops, i, a, &[x]);
-                self.push(families::put(access, checked, self.lane), &[r, x], u64::from(window), 0);
+                self.push(families::put(access, checked, self.lane), &[r, x], places(window, mask), 0);
+            }
+            Op::Skip { which } => self.skip(ops, i, which),
+            Op::Join => self.join(),
+        }
+    }
+
+    /// The jump over operations. What is needed after it is in memory from here on: registers differ at the join.
+    fn skip(&mut self, ops: &[Op], i: usize, which: Val) {
+        let r = self.operand(ops, i, which, &[]);
+        for v in self.held.iter().flatten().copied().collect::<SmallVec<[Val; REGISTERS]>>() {
+            if self.values[v as usize].last > i + 1 {
+                self.save(v);
+            }
+        }
+        self.skips.push(self.code.len());
+        self.control(families::skip(), &[r], 0);
+    }
+
+    /// Where the jump goes: what has no place in memory was made after it, and means nothing to who came that way.
+    fn join(&mut self) {
+        let here = self.code.len();
+        if let Some(at) = self.skips.pop() {
+            self.code[at].imm = ((here - at) * size_of::<Instr>()) as u64;
+        }
+        self.joins.push(here);
+        for r in 0..REGISTERS as u8 {
+            if self.held[r as usize].is_some_and(|v| self.values[v as usize].memory.is_some()) {
+                self.forget(r);
             }
         }
     }

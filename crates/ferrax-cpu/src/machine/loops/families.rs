@@ -16,7 +16,8 @@ mod text;
 use crate::machine::handler::Code;
 use crate::simd::Isa;
 pub use text::{
-    WIDE, choose, converts, copy, count_back, fetch, fma, has, jump, load, put, read, store, test_back, write,
+    PACKS, WIDE, choose, converts, copy, count_back, fetch, fma, has, jump, load, put, read, skip, store, test_back,
+    write,
 };
 
 /// Bytes of an instruction, which handlers step over.
@@ -112,7 +113,8 @@ pub struct Fma {
     pub memory: Family,
 }
 
-/// Operations of two operands. All but `Sub`, `Div`, `SubInt`, the orders and, by the bits of a NaN, `Max` and `Min` commute.
+/// Operations of two operands. All but `Sub`, `Div`, `SubInt`, `Permute`, the orders and, by the bits of a NaN, `Max` and `Min`
+/// commute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Two {
@@ -144,6 +146,8 @@ pub enum Two {
     ShiftRight,
     /// Counts of a lane's bits and more give the sign.
     ShiftRightSigned,
+    /// The lanes of a that those of b name, by as many low bits as their number takes.
+    Permute,
 }
 
 impl Two {
@@ -155,7 +159,10 @@ impl Two {
     /// Whether f(a, b) = f(b, a).
     pub fn commutes(self) -> bool {
         use Two::*;
-        !matches!(self, Sub | Div | Max | Min | SubInt | Lt | Le | GtInt | ShiftLeft | ShiftRight | ShiftRightSigned)
+        !matches!(
+            self,
+            Sub | Div | Max | Min | SubInt | Lt | Le | GtInt | ShiftLeft | ShiftRight | ShiftRightSigned | Permute
+        )
     }
 
     /// What integer operations make of numbers; nothing for the others.
@@ -209,7 +216,7 @@ impl One {
 pub enum Access {
     /// A register of elements as wide as the lanes.
     Whole,
-    /// The lanes that the mask at the start of the loop's memory has.
+    /// The lanes that a mask in the loop's memory has.
     Masked,
     /// One element, in every lane.
     Scalar,
@@ -265,7 +272,7 @@ mod tests {
         Isa::ALL.iter().copied().rev().take_while(has).flat_map(|isa| widths.iter().map(move |&w| (isa, w))).collect()
     }
 
-    const ALL: [Two; 23] = [
+    const ALL: [Two; 24] = [
         Two::Add,
         Two::Sub,
         Two::Mul,
@@ -289,6 +296,7 @@ mod tests {
         Two::ShiftLeft,
         Two::ShiftRight,
         Two::ShiftRightSigned,
+        Two::Permute,
     ];
 
     /// The bits of a number.
@@ -312,6 +320,8 @@ mod tests {
             Two::Ne => u64::from(if wide { x != y } else { v != w }),
             Two::Lt => u64::from(if wide { x < y } else { v < w }),
             Two::Le => u64::from(if wide { x <= y } else { v <= w }),
+            // All lanes are the same.
+            Two::Permute => a,
             _ => op.of_numbers(lane, a, b).expect("an operation on integers"),
         }
     }

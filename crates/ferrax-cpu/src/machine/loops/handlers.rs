@@ -14,7 +14,7 @@ use crate::math::integer::{divisions, divisor};
 use crate::math::single;
 use ferrax_base::DType;
 use ferrax_loops::kind::CompareOp;
-use ferrax_loops::{BinaryOp, DivisionPart, Kind, UnaryOp};
+use ferrax_loops::{BinaryOp, DivisionPart, Kind, ReduceOp, UnaryOp};
 
 /// Compiles a body over the lanes of registers 0 and 1 for every instruction set.
 macro_rules! on_registers {
@@ -215,6 +215,65 @@ pub fn binary(op: BinaryOp, d: DType, lane: Width) -> Option<Handler> {
         DType::U32 => binary_u32(op),
         _ => None,
     }
+}
+
+/// Running sums of f32, in double precision as `library/scan.rs` has them, from the number in the first two lanes of
+/// register 1: where the sums go the lanes of register 0, or the last number goes its first two.
+macro_rules! running_sum {
+    ($carry:literal) => {
+        on_registers!(u32, |pc, lanes, other| {
+            let (n, from) =
+                (((*pc).p as usize).min(N), f64::from_bits(u64::from(other[0]) | u64::from(other[1]) << 32));
+            let (mut sums, mut sum, mut overflow) = (*lanes, from, false);
+            for i in 0..n {
+                sum += f64::from(f32::from_bits(lanes[i]));
+                sums[i] = (sum as f32).to_bits();
+                overflow |= (sum as f32).is_infinite();
+            }
+            if overflow {
+                // It stays infinite.
+                sum = from;
+                for i in 0..n {
+                    sum += f64::from(f32::from_bits(lanes[i]));
+                    let rounded = sum as f32;
+                    sums[i] = rounded.to_bits();
+                    if rounded.is_infinite() {
+                        sum = f64::from(rounded);
+                    }
+                }
+            }
+            *lanes = sums;
+            if $carry {
+                (lanes[0], lanes[1]) = (sum.to_bits() as u32, (sum.to_bits() >> 32) as u32);
+            }
+        })
+    };
+}
+
+/// Running results of a float operation from a number in register 1.
+macro_rules! running_of {
+    ($L:ty, $x:ident, $y:ident: $T:ty, $e:expr) => {
+        $crate::machine::loops::handlers::on_registers!($L, |pc, lanes, other| {
+            let mut $x: $T = Lane::get(other[0]);
+            for i in 0..((*pc).p as usize).min(N) {
+                let $y: $T = Lane::get(lanes[i]);
+                $x = $e;
+                lanes[i] = Lane::put($x);
+            }
+        })
+    };
+}
+
+/// The running sum or product of floats in register 0 after what register 1 says, and where that is not the last one
+/// of the register before, what gives it.
+pub fn running(op: ReduceOp, d: DType) -> Option<(Handler, Option<Handler>)> {
+    Some(match (op, d) {
+        (ReduceOp::Sum, DType::F32) => (running_sum!(false), Some(running_sum!(true))),
+        (ReduceOp::Prod, DType::F32) => (running_of!(u32, a, b: f32, a * b), None),
+        (ReduceOp::Sum, DType::F64) => (running_of!(u64, a, b: f64, a + b), None),
+        (ReduceOp::Prod, DType::F64) => (running_of!(u64, a, b: f64, a * b), None),
+        _ => return None,
+    })
 }
 
 /// A comparison of registers 0 and 1; gives 0 or 1.

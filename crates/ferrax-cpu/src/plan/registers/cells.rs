@@ -4,7 +4,8 @@
 //! `matmul/vector.rs` say which), so results have their bits. What an index of constants moves is found by moving the
 //! numbers of elements with the library's own kernel. Read next: `shapes.rs`.
 
-use super::forms::Form;
+use super::forms::{Cells, Form};
+use super::packed::Places;
 use super::translate::{Translator, bits};
 use crate::elementwise::kernel::{In, Out};
 use crate::library::dot::planned::Planned;
@@ -14,22 +15,34 @@ use crate::machine::loops::assemble::Val;
 use ferrax_base::{DType, Scalar};
 use ferrax_loops::kind::ScatterOp;
 use ferrax_loops::{BinaryOp, Gathering, Graph, Kind, Node, ReduceOp, Type};
-use smallvec::SmallVec;
-
-type Cells = SmallVec<[Val; 8]>;
 
 impl Translator {
-    /// What a reduction makes of the elements of its operand.
+    /// What a reduction makes of the elements of its operand: scalars, or registers of results.
     pub fn reduced(&mut self, op: ReduceOp, axes: &[usize], ty: &Type, x: &Form) -> Option<Cells> {
         let [outer, n, inner] = reduce::one_group(&ty.shape, axes)?;
         let join = op.joining()?;
+        // Only floats are joined to another result in another order.
+        let free = !ty.dtype.is_float() || matches!(op, ReduceOp::Max | ReduceOp::Min);
+        let width = reduce::accumulators(n, inner).or(free.then(|| n.next_power_of_two()));
+        if self.per(n) > 1
+            && outer * inner == 1
+            && let Some(width) = width
+        {
+            let neutral = if op == ReduceOp::Sum && ty.dtype.is_float() {
+                Scalar::from_f64(ty.dtype, -0.0)
+            } else {
+                op.identity(ty.dtype)
+            };
+            let all = self.registers(x, n)?;
+            let all = self.tree((join, ty.dtype, bits(neutral)), all, (n, width))?;
+            return Some(Cells::from_elem(self.joined_to_identity(join, ty.dtype, all)?, 1));
+        }
         let mut results = Cells::new();
-        for at in 0..outer * inner {
-            let first = at / inner * n * inner + at % inner;
-            let mut row: Cells = (0..n).map(|i| x.cell(first + i * inner)).collect::<Option<_>>()?;
-            // Neither the largest nor the smallest depends on the order.
-            let free = matches!(op, ReduceOp::Max | ReduceOp::Min).then(|| n.next_power_of_two());
-            results.push(match reduce::accumulators(n, inner).or(free) {
+        for at in self.groups(outer * inner) {
+            let first = |at: usize| at / inner * n * inner + at % inner;
+            let mut row: Cells =
+                (0..n).map(|i| self.picked(x, at.clone().map(|at| first(at) + i * inner))).collect::<Option<_>>()?;
+            results.push(match width {
                 None => {
                     let first = self.joined_to_identity(join, ty.dtype, *row.first()?)?;
                     row[1..].iter().try_fold(first, |sum, &x| self.binary(join, ty.dtype, sum, x))?
@@ -53,7 +66,7 @@ impl Translator {
     }
 
     /// The halves of `width` accumulators joined until one is left; those beyond the elements are neutral.
-    fn halved(&mut self, join: BinaryOp, d: DType, row: &mut Cells, mut width: usize) -> Option<Val> {
+    pub fn halved(&mut self, join: BinaryOp, d: DType, row: &mut Cells, mut width: usize) -> Option<Val> {
         while width > 1 {
             width /= 2;
             for k in width..row.len() {
@@ -70,24 +83,33 @@ impl Translator {
         let (m, n) = product.shape();
         let lanes = product.running_sums()?;
         let zero = self.constant(0);
+        let depth = product.depth();
+        let factors: Vec<Vec<(usize, usize)>> =
+            (0..m * n).map(|at| product.factors(at / n, at % n).collect()).collect();
+        if self.per(depth) > 1 && m * n == 1 && lanes.is_multiple_of(self.per(depth)) {
+            let sum = self.long_product(&factors[0], x, lanes, g.ty(node.first).dtype)?;
+            return Some(Cells::from_elem(sum, 1));
+        }
         let mut results = Cells::new();
-        for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
-            let mut sums = Cells::from_elem(zero, lanes.min(product.depth()));
-            for (k, (a, b)) in product.factors(i, j).enumerate() {
-                sums[k % lanes] = self.fma(x[0].cell(a)?, x[1].cell(b)?, sums[k % lanes])?;
+        for at in self.groups(m * n) {
+            let mut sums = Cells::from_elem(zero, lanes.min(depth));
+            for k in 0..depth {
+                let a = self.picked(&x[0], at.clone().map(|at| factors[at][k].0))?;
+                let b = self.picked(&x[1], at.clone().map(|at| factors[at][k].1))?;
+                sums[k % lanes] = self.fma(a, b, sums[k % lanes])?;
             }
             results.push(self.halved(BinaryOp::Add, g.ty(node.first).dtype, &mut sums, lanes)?);
         }
         Some(results)
     }
 
-    /// The elements of a gather's or a scatter's result, where the indices are constants.
-    pub fn moved(&mut self, g: &Graph, node: &Node, x: &[Form]) -> Option<Cells> {
+    /// Where the elements of a gather's or a scatter's result are, where the indices are constants.
+    pub fn moved(&mut self, g: &Graph, node: &Node, x: &[Form]) -> Option<Places> {
         let (operand, out) = (Numbers::of(g.ty(node.inputs[0]), 0), g.ty(node.first));
         let mut indices = Numbers::of(g.ty(node.inputs[1]), 0);
         let signed = g.ty(node.inputs[1]).dtype.is_signed();
         for (i, index) in indices.all.iter_mut().enumerate() {
-            let number = self.number(x[1].cell(i)?)?;
+            let number = self.number_in(self.place(&x[1], i)?)?;
             *index = if signed { i32::try_from(self.lane.signed(number)) } else { i32::try_from(number) }.ok()?;
         }
         let size = operand.all.len();
@@ -109,9 +131,9 @@ impl Translator {
             _ => return None,
         };
         let of = |&at: &i32| match usize::try_from(at) {
-            Ok(at) if at < size => x[0].cell(at),
-            Ok(at) => x[2].cell(at - size),
-            Err(_) => Some(self.constant(fill)),
+            Ok(at) if at < size => self.place(&x[0], at),
+            Ok(at) => self.place(&x[2], at - size),
+            Err(_) => Some((self.constant(fill), 0)),
         };
         made.all.iter().map(of).collect()
     }

@@ -1,29 +1,48 @@
-//! What the values of a loop's body are: lanes of a register, elements one by one, or an array in memory.
+//! What the values of a loop's body are: lanes of a register, elements one by one, registers of them, or an array in memory.
 //!
 //! Scalars, and the vectors of the one length that the loop has, are lanes. Other small values are cells: each element
-//! is a scalar of its own, so that slices, concatenations and broadcasts of them cost nothing. Arrays that are only
-//! read and written at an index stay where they are (`windows.rs`).
-//! Read next: `shapes.rs` for nodes that move elements, `cells.rs` for those that join them, `windows.rs`.
+//! is a scalar of its own, so that slices, concatenations and broadcasts of them cost nothing, or they fill registers, as
+//! many as they need. Loops are planned both ways, and the cheaper program is taken. Arrays that are only read and written
+//! at an index stay where they are (`windows.rs`).
+//! Read next: `shapes.rs` for nodes that move elements, `cells.rs` for those that join them, `packed.rs`, `windows.rs`.
 
-use super::shapes;
-use super::translate::{Translator, bits};
+use super::cost;
+use super::translate::Translator;
 use crate::machine::loops::assemble::{Op, Val};
 use crate::machine::loops::families::{Two, Width};
 use crate::plan::constants;
-use ferrax_base::{DType, Scalar};
+use ferrax_base::DType;
 use ferrax_loops::{Graph, Kind, Node, Type, ValueId};
 use smallvec::SmallVec;
 
 /// Elements that a value of cells has at most.
 pub(super) const MOST_CELLS: usize = 64;
+/// What a branch costs that is left out by a jump where it is not chosen.
+const WORTH_A_JUMP: f64 = 24.0;
+/// Elements of a value that are apart even where others fill registers.
+pub(super) const FEW_CELLS: usize = 4;
+
+/// What small values of a loop are, scalars aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Style {
+    /// Vectors of the first length that there is, and cells.
+    Vectors,
+    /// Cells.
+    Cells,
+    /// Cells, which are registers of elements where there are more than a few.
+    Packed,
+}
+
+/// Scalars, or registers, of one value.
+pub(super) type Cells = SmallVec<[Val; 8]>;
 
 /// A value of a body.
 #[derive(Clone, Debug)]
 pub(super) enum Form {
     /// A scalar, or the elements of a vector.
     Lanes(Val),
-    /// Scalars, in row-major order.
-    Cells(SmallVec<[Val; 8]>),
+    /// Scalars, or registers of so many elements, in row-major order; what is in the last one beyond them is of no use.
+    Cells(Cells, usize),
     /// An array after this many writes.
     Array { array: usize, version: u32 },
     /// Nothing reads it.
@@ -38,11 +57,11 @@ impl Form {
         }
     }
 
-    /// Element `i` of a scalar or of cells.
-    pub fn cell(&self, i: usize) -> Option<Val> {
+    /// Number `i` of the cells; a scalar is every one.
+    pub fn nth(&self, i: usize) -> Option<Val> {
         match self {
             Form::Lanes(v) => Some(*v),
-            Form::Cells(all) => all.get(i).copied(),
+            Form::Cells(all, _) => all.get(i).copied(),
             _ => None,
         }
     }
@@ -63,12 +82,15 @@ impl Translator {
         match ty.size() {
             0 => None,
             1 => Some(Fit::Scalar),
-            n if self.vectors && (self.elements == 1 || self.elements == n) => {
+            n if self.style == Style::Vectors && (self.elements == 1 || self.elements == n) => {
                 self.elements = n;
                 Some(Fit::Vector)
             }
             n if n <= MOST_CELLS => {
                 self.has_cells = true;
+                if self.per(n) > 1 {
+                    self.widest = self.widest.max(n);
+                }
                 Some(Fit::Cells(n))
             }
             _ => None,
@@ -101,57 +123,23 @@ impl Translator {
             return found;
         }
         let ty = g.ty(node.first);
-        match self.fit(ty)? {
-            Fit::Cells(n) => self.cells(g, node, x, n).map(Form::Cells),
-            Fit::Scalar if x.iter().any(|f| f.lanes().is_none()) || joins_elements(&node.kind) => {
-                self.cells(g, node, x, 1).map(|all| Form::Lanes(all[0]))
-            }
-            Fit::Scalar if matches!(node.kind, Kind::Iota(_)) => Some(Form::Lanes(self.constant(0))),
-            fit => {
-                let x: SmallVec<[Val; 4]> = x.iter().map(Form::lanes).collect::<Option<_>>()?;
-                // A vector has no single element to give.
-                let wide = x.iter().any(|&v| self.vector[v as usize]);
-                (fit == Fit::Vector || !wide).then(|| self.node(g, node, &x))?.map(Form::Lanes)
-            }
+        let fit = self.fit(ty)?;
+        let apart = matches!(fit, Fit::Cells(_)) || x.iter().any(|f| f.lanes().is_none()) || joins_elements(&node.kind);
+        if fit != Fit::Vector && apart {
+            let all = self.cells(g, node, x)?;
+            return Some(if fit == Fit::Scalar { Form::Lanes(all[0]) } else { Form::Cells(all, self.per(ty.size())) });
         }
+        if fit == Fit::Scalar && matches!(node.kind, Kind::Iota(_)) {
+            return Some(Form::Lanes(self.constant(0)));
+        }
+        let x: SmallVec<[Val; 4]> = x.iter().map(Form::lanes).collect::<Option<_>>()?;
+        // A vector has no single element to give.
+        let wide = x.iter().any(|&v| self.vector[v as usize]);
+        (fit == Fit::Vector || !wide).then(|| self.node(g, node, &x))?.map(Form::Lanes)
     }
 
-    /// The `n` elements of a node's result.
-    fn cells(&mut self, g: &Graph, node: &Node, x: &[Form], n: usize) -> Option<SmallVec<[Val; 8]>> {
-        let vector = |v: Val| self.vector[v as usize];
-        if x.iter().any(|f| matches!(f, Form::Array { .. }) || f.lanes().is_some_and(vector)) {
-            return None;
-        }
-        if node.kind.is_elementwise() {
-            return (0..n)
-                .map(|i| {
-                    let x: SmallVec<[Val; 4]> = x.iter().map(|f| f.cell(i)).collect::<Option<_>>()?;
-                    self.node(g, node, &x)
-                })
-                .collect();
-        }
-        let ty = g.ty(node.first);
-        match &node.kind {
-            Kind::Barrier => (0..n).map(|i| x[0].cell(i)).collect(),
-            Kind::Const(s) => Some(SmallVec::from_elem(self.constant(bits(*s)), n)),
-            Kind::Dense(bytes) => Some(
-                (bytes.chunks(ty.dtype.size()).map(|b| bits(Scalar::from_bytes(ty.dtype, b))))
-                    .map(|lane| self.constant(lane))
-                    .collect(),
-            ),
-            Kind::Iota(axis) => {
-                let inner: usize = ty.shape[axis + 1..].iter().product();
-                let number = |i: usize| bits(Scalar::from_i64(ty.dtype, (i / inner % ty.shape[*axis]) as i64));
-                Some((0..n).map(|i| self.constant(number(i))).collect())
-            }
-            Kind::Reduce { op, axes } => self.reduced(*op, axes, g.ty(node.inputs[0]), &x[0]),
-            Kind::Dot(_) => self.product(g, node, x),
-            Kind::Gather(_) | Kind::Scatter { .. } => self.moved(g, node, x),
-            _ => shapes::sources(g, node)?.iter().map(|&(operand, i)| x[operand].cell(i)).collect(),
-        }
-    }
-
-    /// A choice among branches: all are computed, but only the chosen one's writes to arrays are done.
+    /// A choice among branches: all are computed, those left out that take long, but only the chosen one's writes to arrays
+    /// are done.
     fn switch(&mut self, branches: &[std::sync::Arc<Graph>], x: &[Form]) -> Option<Vec<Form>> {
         let which = x[0].lanes()?;
         let args = &x[1..];
@@ -166,7 +154,13 @@ impl Translator {
                 None => mine,
             });
             let now: Vec<Form> = args.iter().map(|f| self.current(f, &before)).collect();
+            let first = self.ops.len();
             let outs = self.graph(&constants::fold(branch.clone()), &now)?;
+            if self.number(mine).is_none() && cost(&self.ops[first..]) >= WORTH_A_JUMP {
+                self.ops.insert(first, Op::Skip { which: mine });
+                self.ops.push(Op::Join);
+                self.branches.push(first..self.ops.len());
+            }
             chosen = Some(match chosen {
                 None => outs,
                 Some(so_far) => {
@@ -215,8 +209,9 @@ impl Translator {
     fn choose_form(&mut self, which: Val, on_false: &Form, on_true: &Form) -> Option<Form> {
         match (on_false, on_true) {
             (Form::Lanes(a), Form::Lanes(b)) => self.choose(which, *a, *b).map(Form::Lanes),
-            (Form::Cells(a), Form::Cells(b)) => {
-                a.iter().zip(b).map(|(&a, &b)| self.choose(which, a, b)).collect::<Option<_>>().map(Form::Cells)
+            (Form::Cells(a, per), Form::Cells(b, _)) => {
+                let all = a.iter().zip(b).map(|(&a, &b)| self.choose(which, a, b)).collect::<Option<_>>()?;
+                Some(Form::Cells(all, *per))
             }
             // The later state is that of all branches so far.
             (Form::Array { array: a, .. }, Form::Array { array: b, .. }) if a == b => Some(on_true.clone()),
@@ -243,7 +238,9 @@ impl Translator {
 
 /// Whether a node makes an element of several.
 fn joins_elements(kind: &Kind) -> bool {
-    matches!(kind, Kind::Reduce { .. } | Kind::Dot(_) | Kind::Gather(_) | Kind::Scatter { .. })
+    use Kind::*;
+    matches!(kind, Reduce { .. } | Dot(_) | Gather(_) | Scatter { .. } | DynamicSlice | DynamicUpdateSlice)
+        || matches!(kind, Cumulative { .. } | ArgReduce { .. })
 }
 
 /// Whether a graph's output is its parameter unchanged.

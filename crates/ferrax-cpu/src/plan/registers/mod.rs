@@ -2,6 +2,8 @@
 
 mod cells;
 mod forms;
+mod indexed;
+mod packed;
 mod ranges;
 mod shapes;
 mod tiles;
@@ -9,7 +11,8 @@ mod translate;
 mod windows;
 
 use crate::fused::registers::{
-    ArrayWindow, Counter, Held, Input, Limit, RegisterLoop, Stream, Trips, Window, lanes_of, most_elements, width_of,
+    ArrayWindow, Counter, Held, Input, Limit, Part, RegisterLoop, Stream, Trips, Window, lanes_of, most_elements,
+    width_of,
 };
 use crate::machine::handler;
 use crate::machine::loops::assemble::{Home, Op, PLACE, Val};
@@ -17,7 +20,7 @@ use crate::machine::loops::families::{self, Access, Two, Width};
 use crate::plan::constants;
 use crate::simd::{self, Isa};
 use ferrax_loops::{Graph, Kind, Node, Type};
-use forms::{Fit, Form, passes};
+use forms::{Fit, Form, MOST_CELLS, Style, passes};
 use ranges::{counted, counter};
 use translate::Translator;
 use windows::{Array, only_indexed};
@@ -37,10 +40,11 @@ struct Shape<'g> {
     reverse: bool,
 }
 
-/// A carried value that the loop computes, or one of its elements.
+/// A carried value that the loop computes, or some of its elements.
 struct Carried {
     index: usize,
     element: usize,
+    part: Part,
     param: Val,
     out: Val,
     home: Home,
@@ -73,15 +77,28 @@ pub(crate) fn plan(g: &Graph, node: &Node) -> Option<RegisterLoop> {
         _ => return None,
     };
     let lane = width_of(node.inputs.iter().map(|&v| g.ty(v)).chain(&body.types))?;
-    // With the vectors of the first length that there is, or with single elements only.
-    let made = |vectors: bool| {
-        let with = |isa: Isa| Planner::new(g, node, &shape, (isa, lane, vectors)).build();
-        let narrow = with(Isa::NARROW)?;
-        let fitting = isa.holding(narrow.elements * lane.bytes() / 4);
-        if fitting == Isa::NARROW { Some(narrow) } else { with(fitting) }
+    let made = |style: Style| {
+        let with = |isa: Isa| Planner::new(g, node, &shape, (isa, lane, style)).build();
+        match with(Isa::NARROW) {
+            Some(narrow) if isa.holding(narrow.widest * lane.bytes() / 4) == Isa::NARROW => Some(narrow),
+            // Arrays in registers may take too many narrow ones.
+            None if style != Style::Packed => None,
+            _ => with(isa),
+        }
     };
-    let found = made(true).or_else(|| made(false))?;
+    let others = || {
+        let both = [Some(Style::Cells), families::PACKS.then_some(Style::Packed)].into_iter().flatten();
+        both.filter_map(made).min_by(|a, b| a.cost.total_cmp(&b.cost))
+    };
+    let found = made(Style::Vectors).or_else(others)?.made;
     (found.elements <= most_elements(found.isa)).then_some(found)
+}
+
+/// A loop's program, what a step of it costs, and how many elements its vectors or its widest small array have.
+struct Planned {
+    made: RegisterLoop,
+    cost: f64,
+    widest: usize,
 }
 
 /// A loop being planned.
@@ -99,14 +116,14 @@ struct Planner<'g> {
 }
 
 impl<'g> Planner<'g> {
-    fn new(g: &'g Graph, node: &'g Node, shape: &'g Shape<'g>, (isa, lane, vectors): (Isa, Width, bool)) -> Self {
+    fn new(g: &'g Graph, node: &'g Node, shape: &'g Shape<'g>, (isa, lane, style): (Isa, Width, Style)) -> Self {
         Planner {
             g,
             node,
             shape,
             isa,
             // The first place holds the mask.
-            t: Translator::new((isa, lane), vectors, PLACE),
+            t: Translator::new((isa, lane), style, PLACE),
             inputs: Vec::new(),
             streams: Vec::new(),
             carried: Vec::new(),
@@ -118,7 +135,7 @@ impl<'g> Planner<'g> {
     /// An operand that does not change and is a parameter of `inner`.
     fn input(&mut self, operand: usize, inner: (&Graph, usize)) -> Option<Form> {
         let ty = self.g.ty(self.node.inputs[operand]);
-        if self.whole_lanes(ty) && is_array(ty, &[inner], false, &[]) {
+        if self.stays(ty) && is_array(ty, &[inner], false, &[]) {
             Some(self.array(ty, operand, false))
         } else {
             self.fixed(operand)
@@ -128,16 +145,30 @@ impl<'g> Planner<'g> {
     /// An operand that does not change, as values in the loop's memory.
     fn fixed(&mut self, operand: usize) -> Option<Form> {
         let ty = self.g.ty(self.node.inputs[operand]);
-        let one = |s: &mut Self, element: usize, vector: bool| {
-            let v = s.t.value(true, vector);
+        self.each(ty, false, |s, element, part| {
+            let v = s.t.value(true, part.is_vector());
             let at = s.t.asm.in_memory(v);
-            s.inputs.push(Input { at, operand, element, vector, held: Held::of(ty.dtype) });
-            v
-        };
+            s.inputs.push(Input { at, operand, element, part, held: Held::of(ty.dtype) });
+            Some(v)
+        })
+    }
+
+    /// A value whose cells, each by its first element, `one` makes; in memory, bytes do not fill lanes.
+    fn each(
+        &mut self,
+        ty: &Type,
+        in_memory: bool,
+        mut one: impl FnMut(&mut Self, usize, Part) -> Option<Val>,
+    ) -> Option<Form> {
         Some(match self.t.fit(ty)? {
-            Fit::Scalar => Form::Lanes(one(self, 0, false)),
-            Fit::Vector => Form::Lanes(one(self, 0, true)),
-            Fit::Cells(n) => Form::Cells((0..n).map(|i| one(self, i, false)).collect()),
+            Fit::Scalar => Form::Lanes(one(self, 0, Part::One)?),
+            Fit::Vector => Form::Lanes(one(self, 0, Part::Turn)?),
+            Fit::Cells(n) => {
+                let per = if in_memory && ty.dtype.is_bool() { 1 } else { self.t.per(n) };
+                let part = |i: usize| if per == 1 { Part::One } else { Part::Few(per.min(n - i)) };
+                let all = (0..n).step_by(per).map(|i| one(self, i, part(i))).collect::<Option<_>>()?;
+                self.t.packed(n, Form::Cells(all, per))?
+            }
         })
     }
 
@@ -156,7 +187,7 @@ impl<'g> Planner<'g> {
             let mut uses = vec![(body, param)];
             uses.extend(self.shape.cond.map(|cond| (cond, first_carry - consts + k)));
             let stays = passes(body, k, param);
-            let array = self.whole_lanes(ty) && is_array(ty, &uses, !stays, &[k]);
+            let array = self.stays(ty) && is_array(ty, &uses, !stays, &[k]);
             if stays {
                 self.copies.push((operand, k, ty.bytes()));
                 values.push(if array { self.array(ty, operand, false) } else { self.fixed(operand)? });
@@ -166,38 +197,31 @@ impl<'g> Planner<'g> {
             } else {
                 let steps = self.shape.cond.map_or(Ok(self.shape.length), |cond| Err((cond, first_carry - consts + k)));
                 let range = counter((self.g, self.node.inputs[operand]), (body, param, k), steps);
-                let one = |s: &mut Self, element: usize, vector: bool| {
-                    let param = s.t.value(false, vector);
+                values.push(self.each(ty, false, |s, element, part| {
+                    let param = s.t.value(false, part.is_vector());
                     s.t.range[param as usize] = range;
-                    s.carried.push(Carried { index: k, element, param, out: 0, home: Home::Memory(0) });
-                    param
-                };
-                values.push(match self.t.fit(ty)? {
-                    Fit::Scalar => Form::Lanes(one(self, 0, false)),
-                    Fit::Vector => Form::Lanes(one(self, 0, true)),
-                    Fit::Cells(n) => Form::Cells((0..n).map(|i| one(self, i, false)).collect()),
-                });
+                    s.carried.push(Carried { index: k, element, part, param, out: 0, home: Home::Memory(0) });
+                    Some(param)
+                })?);
             }
         }
         Some(values)
     }
 
     /// An element, or a register of them, of the array that is stepped through: how it is reached.
-    fn stream(&mut self, ty: &Type, (index, element): (usize, usize), vector: bool) -> Option<(Access, u32)> {
-        let access = match (vector, ty.dtype.is_bool()) {
-            _ if !self.whole_lanes(ty) => return None,
-            (true, true) => return None,
-            (true, false) => Access::Masked,
-            (false, true) => Access::Flag,
-            (false, false) => Access::Scalar,
-        };
+    fn stream(&mut self, ty: &Type, (index, element): (usize, usize), part: Part) -> Option<(Access, u32, u32)> {
+        if !self.whole_lanes(ty) {
+            return None;
+        }
+        let (access, mask) = self.t.access(part, ty.dtype.is_bool())?;
         let per_place = PLACE as usize / size_of::<*mut u8>();
         let at = match self.streams.last() {
             Some(last) if !self.streams.len().is_multiple_of(per_place) => last.at + size_of::<*mut u8>() as u32,
             _ => self.t.asm.place(),
         };
-        self.streams.push(Stream { at, index, result: false, offset: element * ty.dtype.size(), vector });
-        Some((access, at))
+        let (offset, vector) = (element * ty.dtype.size(), part.is_vector());
+        self.streams.push(Stream { at, index, result: false, offset, vector });
+        Some((access, at, mask))
     }
 
     /// Whether an element in memory is a `bool`, or a lane as it is.
@@ -206,32 +230,31 @@ impl<'g> Planner<'g> {
         self.t.lanes(d).is_some() && (d.is_bool() || d.size() == self.t.lane.bytes())
     }
 
+    /// Whether an operand stays in memory if it is only read and written at an index.
+    fn stays(&self, ty: &Type) -> bool {
+        self.whole_lanes(ty) && (self.t.style != Style::Packed || ty.size() > MOST_CELLS)
+    }
+
     /// This step's slice of an operand.
     fn read(&mut self, ty: &Type, index: usize) -> Option<Form> {
-        let one = |s: &mut Self, element: usize, vector: bool| {
-            let (access, pointer) = s.stream(ty, (index, element), vector)?;
-            let d = s.t.value(false, vector);
+        self.each(ty, true, |s, element, part| {
+            let (access, pointer, mask) = s.stream(ty, (index, element), part)?;
+            let d = s.t.value(false, part.is_vector());
             s.t.range[d as usize] = counted(s.g, s.node.inputs[index]);
-            s.t.ops.push(Op::Read { access, pointer, stride: ty.bytes(), d });
+            s.t.ops.push(Op::Read { access, pointer, mask, stride: ty.bytes(), d });
             Some(d)
-        };
-        Some(match self.t.fit(ty)? {
-            Fit::Scalar => Form::Lanes(one(self, 0, false)?),
-            Fit::Vector => Form::Lanes(one(self, 0, true)?),
-            Fit::Cells(n) => Form::Cells((0..n).map(|i| one(self, i, false)).collect::<Option<_>>()?),
         })
     }
 
     /// Writes this step's slice of a result.
     fn write(&mut self, ty: &Type, index: usize, form: &Form) -> Option<()> {
-        let fit = self.t.fit(ty)?;
-        let n = if let Fit::Cells(n) = fit { n } else { 1 };
-        for element in 0..n {
-            let a = form.cell(element)?;
-            let (access, pointer) = self.stream(ty, (index, element), fit == Fit::Vector)?;
-            self.streams.last_mut()?.result = true;
-            self.t.write(Op::Write { access, pointer, stride: ty.bytes(), a })?;
-        }
+        self.each(ty, true, |s, element, part| {
+            let a = s.t.part(form, element, part)?;
+            let (access, pointer, mask) = s.stream(ty, (index, element), part)?;
+            s.streams.last_mut()?.result = true;
+            s.t.write(Op::Write { access, pointer, mask, stride: ty.bytes(), a })?;
+            Some(a)
+        })?;
         Some(())
     }
 
@@ -250,7 +273,7 @@ impl<'g> Planner<'g> {
             self.write(body.ty(body.outputs[k]), k, form)?;
         }
         for c in &mut self.carried {
-            c.out = outs[c.index].cell(c.element)?;
+            c.out = self.t.part(&outs[c.index], c.element, c.part)?;
         }
         // An array must leave a step in the state that the next one finds.
         for (value, out) in carry_values.iter_mut().zip(&outs) {
@@ -265,7 +288,7 @@ impl<'g> Planner<'g> {
         Some((std::mem::take(&mut self.t.ops), carry_values))
     }
 
-    fn build(mut self) -> Option<RegisterLoop> {
+    fn build(mut self) -> Option<Planned> {
         let (mut ops, carry_values) = self.body()?;
         let mut test = None;
         if let Some(cond) = self.shape.cond {
@@ -288,11 +311,12 @@ impl<'g> Planner<'g> {
         if self.t.elements > lanes && !self.t.lanes_apart() {
             return None;
         }
-        if self.t.has_cells && cost(&ops) > most_cells(self.shape.body) {
+        let (cost, widest) = (cost(&ops), self.t.elements.max(self.t.widest));
+        if self.t.has_cells && cost > most_cells(self.shape.body) {
             return None;
         }
         let ops = in_place(ops, self.t.elements.is_multiple_of(lanes));
-        self.assemble(Parts { ops, counters, trips, test })
+        Some(Planned { made: self.assemble(Parts { ops, counters, trips, test })?, cost, widest })
     }
 }
 
@@ -432,6 +456,7 @@ impl Planner<'_> {
             _fused: fused,
             head,
             constants: self.t.constants.iter().map(|c| (c.1, c.2)).collect(),
+            patterns: self.t.patterns.into_iter().map(|p| (p.1, p.2)).collect(),
             places: (asm.memory / PLACE) as usize,
             inputs: self.inputs,
             streams: self.streams,
@@ -454,14 +479,14 @@ impl Planner<'_> {
             c.home = self.t.asm.home(k);
             let operand = self.shape.first_carry + c.index;
             let ty = self.g.ty(self.node.inputs[operand]);
-            let (vector, held) = (self.t.vector[c.param as usize], Held::of(ty.dtype));
+            let (part, held) = (c.part, Held::of(ty.dtype));
             let at = match c.home {
                 Home::Memory(at) => at,
                 Home::Register(_) => self.t.asm.place(),
             };
             let element = c.element;
-            self.inputs.push(Input { at, operand, element, vector, held });
-            outputs.push(Input { at, operand: c.index, element, vector, held });
+            self.inputs.push(Input { at, operand, element, part, held });
+            outputs.push(Input { at, operand: c.index, element, part, held });
         }
         for (output, c) in outputs.iter().zip(&self.carried) {
             if let Home::Register(r) = c.home {
@@ -538,7 +563,17 @@ pub(super) fn late_reads(ops: Vec<Op>) -> Vec<Op> {
     let (reads, mut rest): (Vec<Op>, Vec<Op>) = ops.into_iter().partition(|op| matches!(op, Op::Read { .. }));
     for read in reads {
         let at = read.result().and_then(|d| rest.iter().position(|op| op.reads(d))).unwrap_or(rest.len());
-        rest.insert(at, read);
+        // Before the branch, whose operations may be left out.
+        let mut outside = (0, 0);
+        for (i, op) in rest[..at].iter().enumerate() {
+            match op {
+                Op::Skip { .. } if outside.0 == 0 => outside = (1, i),
+                Op::Skip { .. } => outside.0 += 1,
+                Op::Join => outside.0 -= 1,
+                _ => {}
+            }
+        }
+        rest.insert(if outside.0 == 0 { at } else { outside.1 }, read);
     }
     rest
 }

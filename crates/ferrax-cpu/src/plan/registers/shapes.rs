@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 /// An operand and the row-major number of one of its elements.
 pub(super) type Source = (usize, usize);
 
-type Index = SmallVec<[usize; 4]>;
+pub(super) type Index = SmallVec<[usize; 4]>;
 
 /// The source of each element of a node's result, in row-major order; nothing if the node computes.
 pub(super) fn sources(g: &Graph, node: &Node) -> Option<Vec<Source>> {
@@ -20,7 +20,7 @@ pub(super) fn sources(g: &Graph, node: &Node) -> Option<Vec<Source>> {
 }
 
 /// All indices of a shape in row-major order.
-fn indices(shape: &[usize]) -> impl Iterator<Item = Index> + '_ {
+pub(super) fn indices(shape: &[usize]) -> impl Iterator<Item = Index> + '_ {
     let st = strides(shape);
     let total: usize = shape.iter().product();
     (0..total).map(move |i| shape.iter().zip(&st).map(|(&n, &s)| i / s.max(1) % n.max(1)).collect())

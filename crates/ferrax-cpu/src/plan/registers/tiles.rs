@@ -2,6 +2,7 @@
 //!
 //! Read next: `fused/registers/tiles.rs` for how they run.
 
+use super::forms::Style;
 use super::translate::{Translator, bits};
 use crate::fused::registers::tiles::{Stream, Tiles};
 use crate::fused::registers::{lanes_of, most_elements, width_of};
@@ -70,7 +71,7 @@ impl Planner<'_> {
         }
         let masked = n > 1 && !n.is_multiple_of(lanes);
         // The first place holds the mask.
-        let t = Translator::new((isa, lane), true, PLACE);
+        let t = Translator::new((isa, lane), Style::Vectors, PLACE);
         let mut m = Making { t, isa, lanes, n, known: Vec::new(), streams: Vec::new(), masked };
         let Some(made) = self.tile_nodes(&mut m, start, end) else { return false };
         let mut writes = Vec::new();
@@ -128,7 +129,7 @@ impl Planner<'_> {
         let slot = self.slot[place.root as usize];
         let pointer = m.pointer(slot, ty.dtype.size() * if vector { m.n } else { 1 });
         let d = m.t.value(false, vector);
-        m.t.ops.push(Op::Read { access, pointer, stride, d });
+        m.t.ops.push(Op::Read { access, pointer, mask: 0, stride, d });
         m.known.push((place.root, d));
         Some(d)
     }
@@ -156,7 +157,7 @@ impl Planner<'_> {
             let pointer = m.pointer(slot, n * dtype.size());
             // A number of a group of arrays is spread over the array.
             if let Some((access, stride)) = m.access(n > 1, dtype) {
-                ops.push(Op::Write { access, pointer, stride, a });
+                ops.push(Op::Write { access, pointer, mask: 0, stride, a });
             }
         }
         let asm = &mut m.t.asm;

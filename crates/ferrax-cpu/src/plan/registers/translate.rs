@@ -3,9 +3,11 @@
 //! Operations that were made before are not made again, and those of constants are done here.
 //! Read next: `forms.rs`, which takes graphs apart into such nodes.
 
-use super::ranges::{Known, Range};
+use super::forms::Style;
+use super::ranges::{Known, Range as Numbers};
 use super::windows::Array;
 use crate::fused::registers::Window;
+use crate::machine::handler::Handler;
 use crate::machine::loops::assemble::{Assembler, Op, Val};
 use crate::machine::loops::families::{self, One, Two, Width};
 use crate::machine::loops::handlers::{self, Lanes};
@@ -13,6 +15,7 @@ use crate::simd::Isa;
 use ferrax_base::{DType, Scalar};
 use ferrax_loops::kind::CompareOp;
 use ferrax_loops::{BinaryOp, Division, DivisionPart, Graph, Kind, Node, UnaryOp};
+use std::ops::Range;
 
 /// Operations of a loop at most: longer bodies have their own cost a step.
 const MOST: usize = 1600;
@@ -20,47 +23,55 @@ const MOST: usize = 1600;
 /// Translates graphs whose values are scalars, vectors of one length, and a few elements each.
 pub(super) struct Translator {
     pub asm: Assembler,
-    isa: Isa,
+    pub isa: Isa,
     pub lane: Width,
-    /// Whether there may be vectors.
-    pub vectors: bool,
+    pub style: Style,
     /// Whether a value was taken apart.
     pub has_cells: bool,
     /// Elements of the vectors; 1 while none was seen.
     pub elements: usize,
+    /// Elements of the largest array in registers.
+    pub widest: usize,
     /// For each value, whether it is the same at every step.
     pub fixed: Vec<bool>,
     pub vector: Vec<bool>,
     /// Where integers are known to be.
-    pub range: Vec<Option<Range>>,
+    pub range: Vec<Option<Numbers>>,
     /// Operations on what does not change, and those of a step.
     pub once: Vec<Op>,
     pub ops: Vec<Op>,
     /// Constants: place and bits of a lane, by value.
     pub constants: Vec<(Val, u32, u64)>,
+    /// The same for those whose lanes differ.
+    pub patterns: Vec<(Val, u32, Vec<u64>)>,
     pub arrays: Vec<Array>,
     pub windows: Vec<Window>,
+    /// Parts of the operations that may be left out: what they make is not made elsewhere.
+    pub branches: Vec<Range<usize>>,
     /// What must be 1 for writes to arrays to be done: inside a branch.
     pub guard: Option<Val>,
 }
 
 impl Translator {
-    pub fn new((isa, lane): (Isa, Width), vectors: bool, memory: u32) -> Self {
+    pub fn new((isa, lane): (Isa, Width), style: Style, memory: u32) -> Self {
         Translator {
             asm: Assembler::new(isa, lane, memory),
             isa,
             lane,
-            vectors,
+            style,
             has_cells: false,
             elements: 1,
+            widest: 1,
             fixed: Vec::new(),
             vector: Vec::new(),
             range: Vec::new(),
             once: Vec::new(),
             ops: Vec::new(),
             constants: Vec::new(),
+            patterns: Vec::new(),
             arrays: Vec::new(),
             windows: Vec::new(),
+            branches: Vec::new(),
             guard: None,
         }
     }
@@ -135,8 +146,10 @@ impl Translator {
 
     /// Appends an operation that makes `d`, or finds where it was made; gives the value.
     pub fn emit(&mut self, op: Op, d: Val) -> Option<Val> {
-        let list = if self.fixed[d as usize] { &self.once } else { &self.ops };
-        if let Some(found) = list.iter().rev().find(|made| made.same_as(&op)) {
+        let fixed = self.fixed[d as usize];
+        let list = if fixed { &self.once } else { &self.ops };
+        let done = |i: usize| fixed || !self.branches.iter().any(|b| b.contains(&i));
+        if let Some((_, found)) = list.iter().enumerate().rev().find(|(i, made)| made.same_as(&op) && done(*i)) {
             return found.result();
         }
         self.push(op, self.fixed[d as usize])?;
@@ -173,6 +186,10 @@ impl Translator {
         }
         let d = self.result(&[a, b]);
         self.range[d as usize] = range;
+        if op == Two::Permute {
+            // One number names the same element in all lanes.
+            self.vector[d as usize] = self.vector[b as usize];
+        }
         self.emit(Op::Two { op, d, a, b }, d)
     }
 
@@ -207,13 +224,18 @@ impl Translator {
         if self.vector[v as usize] { 16 } else { 1 }
     }
 
-    fn call_two(&mut self, code: crate::machine::handler::Handler, a: Val, b: Val) -> Option<Val> {
+    fn call_two(&mut self, code: Handler, a: Val, b: Val) -> Option<Val> {
         let d = self.result(&[a, b]);
         let lanes = self.count(d);
+        self.call_on((code, lanes), (a, b), d)
+    }
+
+    /// A handler on so many lanes of two values, which makes `d`.
+    pub fn call_on(&mut self, (code, lanes): (Handler, u16), (a, b): (Val, Val), d: Val) -> Option<Val> {
         self.emit(Op::CallTwo { code, lanes, d, a, b }, d)
     }
 
-    fn call(&mut self, code: crate::machine::handler::Handler, imm: u64, a: Val) -> Option<Val> {
+    fn call(&mut self, code: Handler, imm: u64, a: Val) -> Option<Val> {
         let d = self.result(&[a]);
         let lanes = self.count(d);
         self.emit(Op::Call { code, imm, lanes, d, a }, d)
@@ -386,7 +408,7 @@ impl Translator {
         Some(d)
     }
 
-    fn compare(&mut self, op: CompareOp, d: DType, x: Val, y: Val) -> Option<Val> {
+    pub fn compare(&mut self, op: CompareOp, d: DType, x: Val, y: Val) -> Option<Val> {
         use CompareOp::*;
         let lanes = self.lanes(d)?;
         let (op, a, b, flip) = match (op, lanes) {

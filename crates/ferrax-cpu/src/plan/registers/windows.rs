@@ -5,9 +5,9 @@
 //! in the loop's memory. Reads must see the array as the writes before them left it, and every write must be of the
 //! latest state, so that there is never more than one array; anything else does not fit.
 
-use super::forms::{Form, is_index};
+use super::forms::{Cells, Fit, Form, is_index};
 use super::translate::Translator;
-use crate::fused::registers::Window;
+use crate::fused::registers::{Part, Window, lanes_of};
 use crate::machine::loops::assemble::{Op, PLACE, Val};
 use crate::machine::loops::families::{Access, Two};
 use ferrax_base::Shape;
@@ -39,10 +39,10 @@ struct Position {
 }
 
 /// The start of a window along an axis.
-struct Start {
-    index: Val,
-    last: usize,
-    stride: usize,
+pub(super) struct Start {
+    pub index: Val,
+    pub last: usize,
+    pub stride: usize,
 }
 
 /// The window that a node names, as extents on the array's axes.
@@ -112,7 +112,8 @@ impl Translator {
         let mut starts = whole.then(|| vector_of(&x[1], dims.start_index_map.len()))??;
         if gathering.wrap {
             let n = self.arrays[array].ty.shape[dims.start_index_map[0]];
-            starts[0] = self.wrapped(&starts[0], n)?;
+            let Form::Lanes(index) = starts[0] else { return None };
+            starts[0] = Form::Lanes(self.wrapped(index, n)?);
         }
         let types = SmallVec::<[ValueId; 4]>::from_elem(node.inputs[1], starts.len());
         let at = self.position(g, array, &extent, (&dims.start_index_map, &starts, &types))?;
@@ -122,18 +123,17 @@ impl Translator {
         let mut either = |v: Val| self.choose(inside, fill, v);
         Some(match found {
             Form::Lanes(v) => Form::Lanes(either(v)?),
-            Form::Cells(all) => Form::Cells(all.iter().map(|&v| either(v)).collect::<Option<_>>()?),
+            Form::Cells(all, per) => Form::Cells(all.iter().map(|&v| either(v)).collect::<Option<_>>()?, per),
             other => other,
         })
     }
 
     /// An index that counts from the end where it is below 0.
-    fn wrapped(&mut self, index: &Form, extent: usize) -> Option<Form> {
-        let Form::Lanes(i) = *index else { return None };
+    pub fn wrapped(&mut self, i: Val, extent: usize) -> Option<Val> {
         let (zero, extent) = (self.constant(0), self.integer(extent as i64));
         let below = self.two(Two::GtInt, zero, i)?;
         let raised = self.two(Two::AddInt, i, extent)?;
-        self.choose(below, i, raised).map(Form::Lanes)
+        self.choose(below, i, raised)
     }
 
     /// What a scatter writes: the update, or what it makes of the elements that are there.
@@ -144,18 +144,11 @@ impl Translator {
         (extent, at): (&Extent<'_>, &Position),
         (update, ty): (&Form, &Type),
     ) -> Option<Form> {
-        let op = match op {
-            ScatterOp::Set => return Some(update.clone()),
-            ScatterOp::Add => BinaryOp::Add,
-            ScatterOp::Sub => BinaryOp::Sub,
-            ScatterOp::Mul => BinaryOp::Mul,
-            ScatterOp::Min => BinaryOp::Min,
-            ScatterOp::Max => BinaryOp::Max,
-        };
+        let Some(op) = joining(op) else { return Some(update.clone()) };
         let old = self.read_window(array, extent, at, ty)?;
-        let mut join = |i: usize| self.binary(op, ty.dtype, old.cell(i)?, update.cell(i)?);
+        let mut join = |i: usize| self.binary(op, ty.dtype, old.nth(i)?, update.nth(i)?);
         Some(match &old {
-            Form::Cells(all) => Form::Cells((0..all.len()).map(join).collect::<Option<_>>()?),
+            Form::Cells(all, per) => Form::Cells((0..all.len()).map(join).collect::<Option<_>>()?, *per),
             _ => Form::Lanes(join(0)?),
         })
     }
@@ -215,7 +208,7 @@ impl Translator {
     }
 
     /// Whether an index is inside; nothing where it is known to be.
-    fn inside(&mut self, s: &Start) -> Option<Option<Val>> {
+    pub fn inside(&mut self, s: &Start) -> Option<Option<Val>> {
         let (low, high) = (self.integer(-1), self.integer(s.last as i64 + 1));
         let above = self.two(Two::GtInt, s.index, low)?;
         let below = self.two(Two::GtInt, high, s.index)?;
@@ -223,7 +216,7 @@ impl Translator {
         Some((self.number(both) != Some(1)).then_some(both))
     }
 
-    fn clamped(&mut self, s: &Start) -> Option<Val> {
+    pub fn clamped(&mut self, s: &Start) -> Option<Val> {
         let (zero, last) = (self.constant(0), self.integer(s.last as i64));
         let above = self.two(Two::MaxInt, s.index, zero)?;
         self.two(Two::MinInt, above, last)
@@ -240,19 +233,19 @@ impl Translator {
         at: &Position,
         (first, out): (usize, &Type),
     ) -> Option<Form> {
-        let places = self.elements_of(array, extent, out.size())?;
-        let flag = out.dtype.is_bool();
+        let (places, flag) = (self.elements_of(array, extent, out.size())?, out.dtype.is_bool());
         let fixed = !self.arrays[array].carried && self.fixed[at.index as usize];
-        let one = |s: &mut Self, offset: usize, vector: bool| {
-            let (access, window) = s.make_window(array, at, first + offset, (vector, flag))?;
-            let d = s.value(fixed, vector);
-            s.emit(Op::Fetch { access, window, index: at.index, d }, d)
-        };
-        Some(match places {
-            Places::Vector => Form::Lanes(one(self, 0, true)?),
-            Places::Each(all) if all.len() == 1 => Form::Lanes(one(self, all[0], false)?),
-            Places::Each(all) => Form::Cells(all.iter().map(|&o| one(self, o, false)).collect::<Option<_>>()?),
-        })
+        let mut found = Cells::new();
+        for &(_, offset, part) in &places {
+            let (access, window, mask) = self.make_window(array, at, first + offset, (part, flag))?;
+            let d = self.value(fixed, part.is_vector());
+            found.push(self.emit(Op::Fetch { access, window, mask, index: at.index, d }, d)?);
+        }
+        if !matches!(self.fit(out)?, Fit::Cells(_)) {
+            return Some(Form::Lanes(found[0]));
+        }
+        let per = if places[0].2 == Part::One { 1 } else { self.per(out.size()) };
+        self.packed(out.size(), Form::Cells(found, per))
     }
 
     fn write_window(&mut self, array: usize, extent: &Extent<'_>, at: &Position, update: &Form) -> Option<Form> {
@@ -277,37 +270,36 @@ impl Translator {
                 (self.choose(inside, outside, index)?, true)
             }
         };
-        let all: SmallVec<[usize; 8]> = match &places {
-            Places::Vector => SmallVec::from_slice(&[0]),
-            Places::Each(all) => all.clone(),
-        };
-        for (i, offset) in all.into_iter().enumerate() {
-            let (a, vector) = (update.cell(i)?, matches!(places, Places::Vector));
-            if self.vector[a as usize] && !vector {
+        for (i, offset, part) in places {
+            let a = self.part(update, i, part)?;
+            if self.vector[a as usize] && part == Part::One {
                 return None;
             }
-            let (access, window) = self.make_window(array, at, offset, (vector, flag))?;
-            self.write(Op::Put { access, window, index, a, checked })?;
+            let (access, window, mask) = self.make_window(array, at, offset, (part, flag))?;
+            self.write(Op::Put { access, window, mask, index, a, checked })?;
         }
         self.arrays[array].version += 1;
         Some(Form::Array { array, version: self.arrays[array].version })
     }
 
-    /// Where the elements of a window are, in bytes from its start.
+    /// The parts of a window: the first element, bytes from the window's start, and how many there are.
     fn elements_of(&mut self, array: usize, extent: &Extent<'_>, count: usize) -> Option<Places> {
         let ty = self.arrays[array].ty.clone();
         let window = Type { dtype: ty.dtype, shape: extent.sizes.into() };
-        match self.fit(&window)? {
-            super::forms::Fit::Vector => in_one_piece(&ty.shape, extent.sizes).then_some(Places::Vector),
-            _ => {
-                let (st, inner) = (strides(&ty.shape), strides(extent.sizes));
-                let place = |i: usize| {
-                    let axes = inner.iter().zip(extent.sizes).zip(&st);
-                    axes.map(|((&s, &n), &step)| i / s.max(1) % n.max(1) * step).sum::<usize>() * ty.dtype.size()
-                };
-                Some(Places::Each((0..count).map(place).collect()))
-            }
+        let (fit, size) = (self.fit(&window)?, ty.dtype.size());
+        let in_one_piece = in_one_piece(&ty.shape, extent.sizes);
+        if fit == Fit::Vector {
+            return in_one_piece.then(|| SmallVec::from_elem((0, 0, Part::Turn), 1));
         }
+        if self.per(count) > 1 && in_one_piece && !ty.dtype.is_bool() {
+            return Some(self.groups(count).map(|g| (g.start, g.start * size, Part::Few(g.len()))).collect());
+        }
+        let (st, inner) = (strides(&ty.shape), strides(extent.sizes));
+        let place = |i: usize| {
+            let axes = inner.iter().zip(extent.sizes).zip(&st);
+            (i, axes.map(|((&s, &n), &step)| i / s.max(1) % n.max(1) * step).sum::<usize>() * size, Part::One)
+        };
+        Some((0..count).map(place).collect())
     }
 
     /// Whether each element of an array that is written is always of the same lane, so that one part of the lanes can run
@@ -326,17 +318,12 @@ impl Translator {
         array: usize,
         at: &Position,
         offset: usize,
-        (vector, flag): (bool, bool),
-    ) -> Option<(Access, u32)> {
-        let access = match (vector, flag) {
-            (true, true) => return None,
-            (true, false) => Access::Masked,
-            (false, true) => Access::Flag,
-            (false, false) => Access::Scalar,
-        };
-        let found = Window { at: 0, array, offset, last: at.last, step: at.step, vector };
+        (part, flag): (Part, bool),
+    ) -> Option<(Access, u32, u32)> {
+        let (access, mask) = self.access(part, flag)?;
+        let found = Window { at: 0, array, offset, last: at.last, step: at.step, vector: part.is_vector() };
         if let Some(same) = self.windows.iter().find(|w| Window { at: 0, ..**w } == found) {
-            return Some((access, same.at));
+            return Some((access, same.at, mask));
         }
         let per_place = PLACE as usize / (8 * WORDS as usize);
         let place = match self.windows.last() {
@@ -344,16 +331,38 @@ impl Translator {
             _ => self.asm.place(),
         };
         self.windows.push(Window { at: place, ..found });
-        Some((access, place))
+        Some((access, place, mask))
+    }
+
+    /// How a part of an array in memory is reached, and the place of the mask.
+    pub fn access(&mut self, part: Part, flag: bool) -> Option<(Access, u32)> {
+        Some(match (part, flag) {
+            (Part::One, true) => (Access::Flag, 0),
+            (Part::One, false) => (Access::Scalar, 0),
+            (_, true) => return None,
+            (Part::Turn, false) => (Access::Masked, 0),
+            (Part::Few(n), false) if n == lanes_of(self.isa, self.lane) => (Access::Whole, 0),
+            (Part::Few(n), false) => {
+                let mask = self.pattern(|l| if l < n { !0 } else { 0 });
+                (Access::Masked, self.asm.memory_of(mask)?)
+            }
+        })
     }
 }
 
-/// Where the elements of a window are.
-enum Places {
-    /// Those of the vectors, one after the other.
-    Vector,
-    /// Bytes from the window's start.
-    Each(SmallVec<[usize; 8]>),
+/// Parts of a window.
+type Places = SmallVec<[(usize, usize, Part); 8]>;
+
+/// The operation that joins an update to an element; none where it takes its place.
+pub(super) fn joining(op: ScatterOp) -> Option<BinaryOp> {
+    Some(match op {
+        ScatterOp::Set => return None,
+        ScatterOp::Add => BinaryOp::Add,
+        ScatterOp::Sub => BinaryOp::Sub,
+        ScatterOp::Mul => BinaryOp::Mul,
+        ScatterOp::Min => BinaryOp::Min,
+        ScatterOp::Max => BinaryOp::Max,
+    })
 }
 
 /// The bytes before an index.
@@ -362,7 +371,7 @@ fn offset_of(ty: &Type, start: &[usize]) -> usize {
 }
 
 /// A window's extents on all axes, of which those that the other array does not have are 1.
-fn spread(shape: &[usize], left_out: &[usize], rank: usize) -> Shape {
+pub(super) fn spread(shape: &[usize], left_out: &[usize], rank: usize) -> Shape {
     let mut rest = shape.iter();
     (0..rank).map(|a| if left_out.contains(&a) { 1 } else { rest.next().copied().unwrap_or(1) }).collect()
 }
@@ -377,7 +386,7 @@ fn in_one_piece(shape: &[usize], sizes: &[usize]) -> bool {
 fn vector_of(indices: &Form, count: usize) -> Option<SmallVec<[Form; 4]>> {
     match indices {
         Form::Lanes(_) if count == 1 => Some(SmallVec::from_elem(indices.clone(), 1)),
-        Form::Cells(all) if all.len() == count => Some(all.iter().map(|&v| Form::Lanes(v)).collect()),
+        Form::Cells(all, 1) if all.len() == count => Some(all.iter().map(|&v| Form::Lanes(v)).collect()),
         _ => None,
     }
 }

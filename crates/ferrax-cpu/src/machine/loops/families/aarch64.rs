@@ -10,6 +10,9 @@ use crate::simd::Isa;
 /// Whether there are handlers for lanes of 8 bytes: loops over such run step by step here.
 pub const WIDE: bool = false;
 
+/// Whether masks may be anywhere in the loop's memory, so that arrays may take several registers.
+pub const PACKS: bool = false;
+
 /// Whether an instruction set has an operation.
 pub fn has(_: Isa, _: Two, lane: Width) -> bool {
     lane == Width::Four
@@ -131,6 +134,12 @@ pub fn pair(op: Two, _: Width) -> Pair {
         Two::ShiftLeft => both!(32, 32, shift!("ushl", "")),
         Two::ShiftRight => both!(32, 32, shift!("ushl", "neg v17.4s, v17.4s\n")),
         Two::ShiftRightSigned => both!(32, 32, shift!("sshl", "neg v17.4s, v17.4s\n")),
+        // Bytes 4b to 4b + 3.
+        Two::Permute => both!(
+            64,
+            64,
+            "movi v17.4s, #3\nand v17.16b, v\\b\\().16b, v17.16b\nmovi v18.16b, #4\nmul v17.4s, v17.4s, v18.4s\nmovz w9, #0x0100\nmovk w9, #0x0302, lsl #16\ndup v18.4s, w9\nadd v17.16b, v17.16b, v18.16b\ntbl v\\d\\().16b, {{v\\a\\().16b}}, v17.16b"
+        ),
     }
 }
 
@@ -303,6 +312,11 @@ pub fn put(access: Access, leaves_out: bool, _: Width) -> Family {
 /// Goes on at the instruction that lies the immediate's bytes ahead.
 pub fn jump() -> Family {
     jumps!(16, [], "ldr x9, [x0, #8]\nadd x0, x0, x9")
+}
+
+/// Goes on at the instruction that lies the immediate's bytes ahead where the first lane of a is 0.
+pub fn skip() -> Family {
+    jumps!(64, ["a"], "fmov w9, s\\a\ncbz w9, 2f\nldr x16, [x0, #24]!\nbr x16\n2:\nldr x9, [x0, #8]\nadd x0, x0, x9")
 }
 
 /// Moves the step by the immediate and jumps back while steps are left. Conditional jumps, unlike conditional moves,

@@ -10,6 +10,9 @@ use crate::simd::Isa;
 /// Whether there are handlers for lanes of 8 bytes.
 pub const WIDE: bool = true;
 
+/// Whether masks may be anywhere in the loop's memory, so that arrays may take several registers.
+pub const PACKS: bool = true;
+
 /// A naked function that is a table: `$vars` are the loops over registers, outermost first.
 macro_rules! rows {
     ($name:ident, $slot:literal, [$($var:literal)*], $text:expr) => {
@@ -169,6 +172,32 @@ pub fn has(isa: Isa, op: Two, lane: Width) -> bool {
     lane == Width::Four || isa == Isa::Avx512 || !missing
 }
 
+/// Lanes of a by the numbers in b: the text for two registers, and what brings an operand from memory to register 8.
+macro_rules! permute {
+    ($slot:literal, $i512:literal, $doubled:literal) => {
+        Pair {
+            registers: family!(
+                $slot,
+                ["d" "a" "b"],
+                concat!($i512, " zmm\\d, zmm\\b, zmm\\a"),
+                concat!("vmovaps ymm8, ymm\\b\n", $doubled, "vpermps ymm\\d, ymm8, ymm\\a")
+            ),
+            memory: family!(
+                64,
+                ["d" "a"],
+                concat!("mov rax, [rdi + 8]\nvmovups zmm8, [rsi + rax]\n", $i512, " zmm\\d, zmm8, zmm\\a"),
+                concat!("mov rax, [rdi + 8]\nvmovups ymm8, [rsi + rax]\n", $doubled, "vpermps ymm\\d, ymm8, ymm\\a")
+            ),
+            memory_first: family!(
+                64,
+                ["d" "a"],
+                concat!("mov rax, [rdi + 8]\n", $i512, " zmm\\d, zmm\\a, [rsi + rax]"),
+                concat!("mov rax, [rdi + 8]\nvmovaps ymm8, ymm\\a\n", $doubled, "vpermps ymm\\d, ymm8, [rsi + rax]")
+            ),
+        }
+    };
+}
+
 fn pair_of_eight(op: Two) -> Pair {
     match op {
         Two::Add => pair!(16, "vaddpd zmm\\d", "vaddpd ymm\\d"),
@@ -195,6 +224,12 @@ fn pair_of_eight(op: Two) -> Pair {
         Two::MaxInt => pair!(16, "vpmaxsq zmm\\d", "vpmaxsq ymm\\d"),
         Two::MinInt => pair!(16, "vpminsq zmm\\d", "vpminsq ymm\\d"),
         Two::ShiftRightSigned => pair!(16, "vpsravq zmm\\d", "vpsravq ymm\\d"),
+        // AVX2 moves halves: those number 2b and 2b + 1.
+        Two::Permute => permute!(
+            64,
+            "vpermpd",
+            "vpsllq ymm8, ymm8, 1\nvpshufd ymm8, ymm8, 160\nvpcmpeqd ymm9, ymm9, ymm9\nvpsrlq ymm9, ymm9, 63\nvpsllq ymm9, ymm9, 32\nvpaddd ymm8, ymm8, ymm9\n"
+        ),
     }
 }
 
@@ -223,6 +258,7 @@ fn pair_of_four(op: Two) -> Pair {
         Two::ShiftLeft => pair!(16, "vpsllvd zmm\\d", "vpsllvd ymm\\d"),
         Two::ShiftRight => pair!(16, "vpsrlvd zmm\\d", "vpsrlvd ymm\\d"),
         Two::ShiftRightSigned => pair!(16, "vpsravd zmm\\d", "vpsravd ymm\\d"),
+        Two::Permute => permute!(32, "vpermps", ""),
     }
 }
 
@@ -323,10 +359,11 @@ pub fn copy() -> Family {
     )
 }
 
-/// `rax` = the address of this step's element: the base is at the immediate in the loop's memory.
+/// `rax` = the address of this step's element: the base is at the immediate's low half in the loop's memory, the mask, if
+/// any, at its high half.
 macro_rules! at_step {
     ($text:literal) => {
-        concat!("mov rax, [rdi + 8]\nmov rax, [rsi + rax]\nmov r9, [rdi + 16]\nimul r9, rdx\n", $text)
+        concat!("mov eax, [rdi + 8]\nmov rax, [rsi + rax]\nmov r9, [rdi + 16]\nimul r9, rdx\n", $text)
     };
 }
 
@@ -348,8 +385,10 @@ pub fn read(access: Access, lane: Width) -> Family {
         Access::Masked => family!(
             64,
             ["d"],
-            at_step!("vmovdqu32 zmm8, [rsi]\nvptestmd k1, zmm8, zmm8\nvmovups zmm\\d{{k1}}{{z}}, [rax + r9]"),
-            at_step!("vmovups ymm8, [rsi]\nvmaskmovps ymm\\d, ymm8, [rax + r9]")
+            at_step!(
+                "mov r10d, [rdi + 12]\nvmovdqu32 zmm8, [rsi + r10]\nvptestmd k1, zmm8, zmm8\nvmovups zmm\\d{{k1}}{{z}}, [rax + r9]"
+            ),
+            at_step!("mov r10d, [rdi + 12]\nvmovups ymm8, [rsi + r10]\nvmaskmovps ymm\\d, ymm8, [rax + r9]")
         ),
         Access::Scalar => {
             family!(32, ["d"], at_step!("vbroadcastss zmm\\d, [rax + r9]"), at_step!("vbroadcastss ymm\\d, [rax + r9]"))
@@ -380,8 +419,10 @@ pub fn write(access: Access, lane: Width) -> Family {
         Access::Masked => family!(
             64,
             ["a"],
-            at_step!("vmovdqu32 zmm8, [rsi]\nvptestmd k1, zmm8, zmm8\nvmovups [rax + r9]{{k1}}, zmm\\a"),
-            at_step!("vmovups ymm8, [rsi]\nvmaskmovps [rax + r9], ymm8, ymm\\a")
+            at_step!(
+                "mov r10d, [rdi + 12]\nvmovdqu32 zmm8, [rsi + r10]\nvptestmd k1, zmm8, zmm8\nvmovups [rax + r9]{{k1}}, zmm\\a"
+            ),
+            at_step!("mov r10d, [rdi + 12]\nvmovups ymm8, [rsi + r10]\nvmaskmovps [rax + r9], ymm8, ymm\\a")
         ),
         Access::Scalar => {
             family!(
@@ -411,11 +452,11 @@ macro_rules! index {
 }
 
 /// `r9` = the address of the element that lane 0 of a names; text for an index outside comes in between. The window is
-/// at the immediate in the loop's memory.
+/// at the immediate's low half in the loop's memory, the mask, if any, at its high half.
 macro_rules! at_index {
     ($lane:ident, $outside:literal, $text:literal) => {
         concat!(
-            "mov rax, [rdi + 8]\n",
+            "mov eax, [rdi + 8]\n",
             index!($lane),
             $outside,
             "\nimul r9, [rsi + rax + 16]\nadd r9, [rsi + rax]\n",
@@ -455,8 +496,8 @@ macro_rules! fetches {
             Access::Masked => family!(
                 128,
                 ["d" "a"],
-                clamped!($lane, "vmovdqu32 zmm8, [rsi]\nvptestmd k1, zmm8, zmm8\nvmovups zmm\\d{{k1}}{{z}}, [r9]"),
-                clamped!($lane, "vmovups ymm8, [rsi]\nvmaskmovps ymm\\d, ymm8, [r9]")
+                clamped!($lane, "mov r10d, [rdi + 12]\nvmovdqu32 zmm8, [rsi + r10]\nvptestmd k1, zmm8, zmm8\nvmovups zmm\\d{{k1}}{{z}}, [r9]"),
+                clamped!($lane, "mov r10d, [rdi + 12]\nvmovups ymm8, [rsi + r10]\nvmaskmovps ymm\\d, ymm8, [r9]")
             ),
             Access::Scalar => family!(64, ["d" "a"], clamped!($lane, $one512), clamped!($lane, $one256)),
             Access::Flag => family!(128, ["d" "a"], clamped!($lane, $flag512), clamped!($lane, $flag256)),
@@ -507,8 +548,8 @@ macro_rules! puts {
             Access::Masked => put_of!(
                 $lane,
                 $leaves_out,
-                "vmovdqu32 zmm8, [rsi]\nvptestmd k1, zmm8, zmm8\nvmovups [r9]{{k1}}, zmm\\d\n2:",
-                "vmovups ymm8, [rsi]\nvmaskmovps [r9], ymm8, ymm\\d\n2:"
+                "mov r10d, [rdi + 12]\nvmovdqu32 zmm8, [rsi + r10]\nvptestmd k1, zmm8, zmm8\nvmovups [r9]{{k1}}, zmm\\d\n2:",
+                "mov r10d, [rdi + 12]\nvmovups ymm8, [rsi + r10]\nvmaskmovps [r9], ymm8, ymm\\d\n2:"
             ),
             Access::Scalar => put_of!($lane, $leaves_out, $one, $one),
             Access::Flag => put_of!(
@@ -532,6 +573,15 @@ pub fn put(access: Access, leaves_out: bool, lane: Width) -> Family {
 /// Goes on at the instruction that lies the immediate's bytes ahead.
 pub fn jump() -> Family {
     jumps!(32, [], "add rdi, [rdi + 8]")
+}
+
+/// Goes on at the instruction that lies the immediate's bytes ahead where the first lane of a is 0.
+pub fn skip() -> Family {
+    jumps!(
+        32,
+        ["a"],
+        "vmovd eax, xmm\\a\ntest eax, eax\njz 2f\nadd rdi, 24\njmp qword ptr [rdi]\n2:\nadd rdi, [rdi + 8]"
+    )
 }
 
 /// Moves the step by the immediate and jumps back while steps are left. Conditional jumps, unlike conditional moves,
