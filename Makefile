@@ -100,10 +100,7 @@ test-xla: develop xla-plugin
 	  FERRAX_PJRT_PLUGIN=xla_cpu:$$plugin FERRAX_PLATFORMS=xla_cpu $(PY) -m pytest -n auto --dist loadfile $(XLA_TESTS)
 
 # More of the suite on XLA. Each small program takes XLA tens of milliseconds, so that no test run has them.
-XLA_ALL := tests/suite tests/lax/test_accuracy.py tests/lax/test_bit_casts.py tests/lax/test_complex_functions.py tests/lax/test_conversion.py \
-  tests/numpy/test_creation.py tests/numpy/test_reductions.py tests/numpy/test_shapes.py tests/numpy/test_transforms.py \
-  $(addprefix tests/transforms/test_,$(addsuffix .py,check_where collectives compiler_options custom_rules debug_modes disable_jit evaluate \
-    jacobian_types kernels_text linear_transpose linearized_trees loop_programs))
+XLA_ALL := tests/suite tests/lax tests/numpy tests/transforms tests/nn tests/random tests/scipy/test_linalg.py
 test-xla-all:
 	$(MAKE) test-xla XLA_TESTS="tests/xla tests/spec $(XLA_ALL)"
 

@@ -8,7 +8,7 @@ import ferrax
 from ferrax import lax as ours
 from ferrax._core import asarray
 from tests.recorded import dtype_of, expected
-from tests.support import assert_same
+from tests.support import assert_same, on_xla
 
 F = ("float32", "bfloat16", "float16")
 C = ("complex64",)
@@ -242,6 +242,8 @@ SUBNORMAL = {
 @pytest.mark.parametrize("name", SUBNORMAL)
 def test_subnormal_numbers(name):
     """They count, in arguments and results; XLA's CPU code takes them for zeros."""
+    if on_xla():
+        pytest.skip("XLA's CPU code takes them for zeros")
     x = np.array([1e-45, 3e-42, 1e-39], "float32")
     x = x if name in ("log", "sqrt", "rsqrt") else np.concatenate([x, -x])
     want = SUBNORMAL[name](x.astype("float64")).astype("float32")

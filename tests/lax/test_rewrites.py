@@ -67,6 +67,7 @@ REWRITES = {
 }
 
 
+@pytest.mark.embedded  # XLA has rewrites of its own
 @pytest.mark.parametrize("name", REWRITES)
 def test_bits(name):
     function, dtypes = REWRITES[name]

@@ -50,6 +50,7 @@ def test_constant_divisors(name, dtype):
             np.testing.assert_array_equal(np.asarray(jitted), want[..., part], err_msg=f"jit {by}")
 
 
+@pytest.mark.embedded
 def test_a_floor_division_is_one_operation():
     x = jnp.arange(1000)
     for f in (lambda x: x // 7, lambda x: x % 11):

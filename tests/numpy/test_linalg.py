@@ -6,6 +6,7 @@ import pytest
 import ferrax
 import ferrax.numpy as jnp
 from tests.numpy.oracle import cases, compare
+from tests.support import on_xla
 
 SYSTEMS = """
 linalg.cholesky(x @ x.T + eye(2))
@@ -111,6 +112,8 @@ lax.fft(x, 'what', (3,))
 
 @cases(SYSTEMS)
 def test_systems(text):
+    if on_xla() and "zeros" in text:
+        pytest.skip("which numbers of singular systems are infinite depends on the order of operations")
     compare(text, rtol=2e-5)
 
 

@@ -8,6 +8,7 @@ import ferrax.numpy as jnp
 import ferrax.scipy.linalg as sp
 from ferrax.test_util import check_grads
 from tests.scipy.scipy_oracle import cases, compare
+from tests.support import on_xla
 
 scipy_linalg = pytest.importorskip("scipy.linalg")
 
@@ -278,7 +279,8 @@ def test_factors(text):
 
 @cases(SYSTEMS)
 def test_systems(text):
-    run(text, 2e-4 if "sylvester" in text else 5e-5)
+    # XLA solves triangular systems by inverses of blocks.
+    run(text, 5e-4 if on_xla() else 2e-4 if "sylvester" in text else 5e-5)
 
 
 @cases(DERIVATIVES)

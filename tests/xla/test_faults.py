@@ -6,6 +6,7 @@ Faults of the plugin's own functions, one by one: `crates/ferrax-pjrt/tests`; of
 import contextlib
 import gc
 import inspect
+import pathlib
 
 import numpy as np
 import pytest
@@ -175,3 +176,31 @@ pending.block_until_ready()
 print(x.device)
 """
     assert run(code, FERRAX_PLATFORMS="xla_cpu") == "xla_cpu:0"
+
+
+MAPPINGS = """
+import mmap
+import ferrax as jax
+import ferrax.numpy as jnp
+
+made = [jnp.ones(n) + n for n in range(1, 60)]
+most = int(open("/proc/sys/vm/max_map_count").read())
+held, here = [], sum(1 for _ in open("/proc/self/maps"))
+try:
+    while here + len(held) < most - 12:
+        held.append(mmap.mmap(-1, 1))
+except OSError:
+    del held[-12:]
+for n in range(60, 90):
+    made.append(jnp.ones(n) + n)
+assert all(float(x[0]) == n for n, x in enumerate(made, 2))
+print("worked")
+"""
+
+
+@pytest.mark.skipif(not pathlib.Path("/proc/sys/vm/max_map_count").exists(), reason="needs Linux's limit of mappings")
+def test_programs_that_caches_hold_make_room_for_others(xla):
+    """A process may have so many mappings, of which XLA's CPU client takes some for each program."""
+    if int(pathlib.Path("/proc/sys/vm/max_map_count").read_text()) > 300_000:
+        pytest.skip("the limit is too far away")
+    assert "worked" in run(MAPPINGS, FERRAX_PLATFORMS="xla_cpu")

@@ -355,14 +355,6 @@ integer_unary!(unary_u16: Kernel, u16, map1, std::convert::identity, |x| u16::fr
 integer_unary!(unary_u32: Kernel, u32, map1, std::convert::identity, |x| u32::from(x != 0));
 integer_unary!(unary_u64: Kernel, u64, map1, std::convert::identity, |x| u64::from(x != 0));
 
-/// What the machine has no handler of: functions that take longer than a step of any other kind.
-macro_rules! none {
-    ($($t:tt)*) => {
-        return None
-    };
-}
-pub(crate) use none;
-
 /// As `float_unary`, for functions of two operands.
 macro_rules! float_binary {
     ($name:ident: $Out:ty, $T:ident, $m:ident, $map:ident, $tile:ident, $long:ident, $complex:expr) => {

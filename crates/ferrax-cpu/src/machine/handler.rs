@@ -430,3 +430,11 @@ pub fn probe() -> Handler {
         at(p, (*pc).p, 0, o).cast::<usize>().write(stack_pointer());
     })
 }
+
+/// What the machine has no handler of: functions that take longer than a step of any other kind.
+macro_rules! none {
+    ($($t:tt)*) => {
+        return None
+    };
+}
+pub(crate) use none;

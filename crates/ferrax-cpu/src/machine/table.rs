@@ -5,11 +5,12 @@
 
 use crate::elementwise::convert::{bf16_bits, odd_i32, odd_u32};
 use crate::elementwise::{
-    comparisons, float_binary, float_power, float_unary, integer_binary, integer_power, integer_unary, none,
-    wrapping_pow,
+    comparisons, float_binary, float_power, float_unary, integer_binary, integer_power, integer_unary, wrapping_pow,
 };
 use crate::library::reduce::LANES as STATE;
-use crate::machine::handler::{Binary, Handler, fold, handler, lanes1, lanes1_imm, lanes2, load, store, tile, tile2};
+use crate::machine::handler::{
+    Binary, Handler, fold, handler, lanes1, lanes1_imm, lanes2, load, none, store, tile, tile2,
+};
 use crate::machine::wide;
 use crate::math::integer::divisions;
 use crate::math::single;

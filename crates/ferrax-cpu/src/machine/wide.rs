@@ -5,11 +5,12 @@
 //! memory, and go there. Functions that are computed element by element are left to `fused/blocks.rs`.
 
 use crate::elementwise::{
-    comparisons, float_binary, float_power, float_unary, integer_binary, integer_power, integer_unary, none,
-    wrapping_pow,
+    comparisons, float_binary, float_power, float_unary, integer_binary, integer_power, integer_unary, wrapping_pow,
 };
 use crate::library::reduce::LANES as STATE;
-use crate::machine::handler::{Binary, Handler, fold, handler, lanes1, lanes1_imm, lanes2, load, store, tile, tile2};
+use crate::machine::handler::{
+    Binary, Handler, fold, handler, lanes1, lanes1_imm, lanes2, load, none, store, tile, tile2,
+};
 use crate::machine::table::Held;
 use crate::math::double;
 use ferrax_base::DType;

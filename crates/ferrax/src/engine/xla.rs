@@ -8,7 +8,7 @@
 
 use super::{Compiled, Engine, Source, Stats, cuda, driven, kept};
 use ferrax_base::memory::DeviceMemory;
-use ferrax_base::{Arg, Buffer, Memory, Outputs, Result, bail, error};
+use ferrax_base::{Arg, Buffer, Error, Memory, Outputs, Result, bail, error};
 use ferrax_loops::Type;
 pub use ferrax_pjrt::result::code_name;
 use ferrax_pjrt::safe::{self, Client, CompileOptions, Executable, Plugin};
@@ -178,7 +178,16 @@ impl Engine for &'static Xla {
         let mut options = CompileOptions::on(client.device_id(source.device)?);
         options.overrides = stablehlo::OPTIONS.map(|(name, on)| (name.to_owned(), OptionValue::Bool(on))).into();
         options.overrides.extend_from_slice(source.options);
-        let executable = kept::compile(client, source.name, &text, &options)?;
+        let made = match kept::compile(client, source.name, &text, &options) {
+            Err(error) if lacks_room(&error) => {
+                // What only caches hold has taken it.
+                crate::dispatch::clear_cache();
+                crate::executable::clear_cache();
+                kept::compile(client, source.name, &text, &options)
+            }
+            made => made,
+        };
+        let executable = made?;
         let aliases = source.graph.aliases(source.donated);
         let results = source.graph.outputs.iter().map(|v| source.graph.ty(*v).bytes()).collect();
         Ok(Box::new(Program {
@@ -205,6 +214,13 @@ impl Engine for &'static Xla {
         let limit = limit.and_then(|bytes| usize::try_from(bytes).ok());
         Stats { in_use: counts.in_use.load(Relaxed), peak: counts.peak.load(Relaxed), kept: 0, limit }
     }
+}
+
+/// Whether a compiler had no memory left, or no mappings of it: those that XLA's CPU client has for one large program are
+/// hundreds, and a process has 65,530.
+fn lacks_room(error: &Error) -> bool {
+    let text = error.to_string();
+    ["RESOURCE_EXHAUSTED", "Failed to materialize symbols", "Cannot allocate memory"].iter().any(|s| text.contains(s))
 }
 
 /// What an array holds of a device's memory.

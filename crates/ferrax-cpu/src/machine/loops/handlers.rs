@@ -6,10 +6,9 @@
 use super::families::Width;
 use super::wide;
 use crate::elementwise::{
-    comparisons, float_binary, float_power, float_unary, integer_binary, integer_power, integer_unary, none,
-    wrapping_pow,
+    comparisons, float_binary, float_power, float_unary, integer_binary, integer_power, integer_unary, wrapping_pow,
 };
-use crate::machine::handler::{Handler, Lane};
+use crate::machine::handler::{Handler, Lane, none};
 use crate::math::integer::{divisions, divisor};
 use crate::math::single;
 use ferrax_base::DType;

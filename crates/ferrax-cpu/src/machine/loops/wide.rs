@@ -2,10 +2,9 @@
 
 use super::handlers::{map_imm_of, map_of, pair_of, plain_pair_of, tile_of, tile_pair_of};
 use crate::elementwise::{
-    comparisons, float_binary, float_power, float_unary, integer_binary, integer_power, integer_unary, none,
-    wrapping_pow,
+    comparisons, float_binary, float_power, float_unary, integer_binary, integer_power, integer_unary, wrapping_pow,
 };
-use crate::machine::handler::{Handler, Lane};
+use crate::machine::handler::{Handler, Lane, none};
 use crate::math::double;
 use ferrax_base::DType;
 use ferrax_loops::kind::CompareOp;
