@@ -28,7 +28,7 @@ def xla():
         gc.collect()
     jax.clear_caches()
     gc.collect()
-    assert device.memory_stats()["bytes_in_use"] == before
+    assert device.memory_stats()["bytes_in_use"] <= before
 
 
 def works(device):
