@@ -238,6 +238,7 @@ bench: develop
 	$(PY) benches/compile.py
 	$(PY) benches/cpu.py
 	$(PY) benches/patterns.py
+	$(PY) benches/science.py
 	$(PY) benches/programs.py
 	$(PY) benches/sharded.py
 	$(PY) benches/errors.py
