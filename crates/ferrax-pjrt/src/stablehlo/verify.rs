@@ -362,15 +362,14 @@ impl Op<'_> {
         self.cells(&dtypes, &dtypes)
     }
 
+    /// A reduction's region on arrays: what was joined before, and as many elements.
     fn applied(&self) -> Check {
-        let ([region], [result]) = (self.regions, self.results) else {
-            return Err("it has one region and result".into());
-        };
+        let [result] = self.results else { return Err("it has one result".into()) };
         ensure(self.operands.iter().all(|x| x.shape == result.shape), || "the shapes should be one".into())?;
-        let scalars = |types: &[Type]| types.iter().all(|t| t.shape.is_empty());
-        let takes = region.params.iter().map(|p| p.dtype).eq(self.operands.iter().map(|x| x.dtype));
-        let fits = takes && region.results.iter().map(|r| r.dtype).eq([result.dtype]);
-        ensure(fits && scalars(&region.params) && scalars(&region.results), || "the region's types differ".into())
+        let dtypes: Vec<DType> = self.operands.iter().map(|x| x.dtype).collect();
+        let (joined, elements) = dtypes.split_at(dtypes.len() / 2);
+        ensure(joined == elements, || "the operands should be pairs".into())?;
+        self.cells(joined, &[result.dtype])
     }
 
     fn sorted(&self) -> Check {
