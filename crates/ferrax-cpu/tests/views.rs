@@ -184,6 +184,22 @@ impl Maker<'_> {
         self.push(Kind::DynamicUpdateSlice, &inputs, &shape);
     }
 
+    /// States of a few rows: joined, computed with, taken apart.
+    fn state(&mut self) {
+        match self.rng.below(8) {
+            0..=3 => self.elementwise(),
+            4 | 5 => self.join(),
+            _ => {
+                let x = self.pick();
+                let shape = self.shape(x);
+                let parts = (2..=8).find(|k| shape[0].is_multiple_of(*k)).unwrap_or(1);
+                let size: Vec<usize> =
+                    shape.iter().enumerate().map(|(k, &n)| if k == 0 { n / parts } else { n }).collect();
+                self.slice_to(x, &size);
+            }
+        }
+    }
+
     fn step(&mut self) {
         match self.rng.below(16) {
             0..=4 => self.elementwise(),
@@ -224,19 +240,25 @@ impl Maker<'_> {
     }
 }
 
-fn program(rng: &mut Rng, shapes: &[&[usize]], steps: usize) -> (Graph, Vec<Buffer>) {
+type Step<'a> = fn(&mut Maker<'a>);
+
+fn program<'a>(rng: &'a mut Rng, shapes: &[&[usize]], steps: usize, step: Step<'a>) -> (Graph, Vec<Buffer>) {
     let types: Vec<Type> = shapes.iter().map(|s| Type::new(DTYPES[rng.below(DTYPES.len())], s)).collect();
     let args = types.iter().map(|t| Array::random(rng, t.dtype, &t.shape).buffer()).collect();
     let b = Builder::new(types);
     let values = b.params().collect();
     let mut m = Maker { rng, b, values };
-    (0..steps).for_each(|_| m.step());
+    (0..steps).for_each(|_| step(&mut m));
     let outputs: Vec<ValueId> = (0..3).map(|_| m.pick()).collect();
     (m.b.finish(&outputs), args)
 }
 
 fn check(seed: u64, shapes: &[&[usize]], steps: usize) {
-    let (graph, args) = program(&mut Rng(seed), shapes, steps);
+    check_of(&mut Rng(seed), shapes, steps, Maker::step);
+}
+
+fn check_of<'a>(rng: &'a mut Rng, shapes: &[&[usize]], steps: usize, step: Step<'a>) {
+    let (graph, args) = program(rng, shapes, steps, step);
     let graph = Arc::new(graph);
     let run = |p: Program| p.run(&mut args.iter().map(Arg::Host).collect::<Vec<_>>()).unwrap();
     let same = |a: &[Buffer], b: &[Buffer]| {
@@ -269,6 +291,11 @@ proptest! {
     #[test]
     fn lines(seed: u64, n in 130usize..20_000, steps in 1usize..20) {
         check(seed, &[&[n], &[n]], steps);
+    }
+
+    #[test]
+    fn states(seed: u64, a in 1usize..5, n in 129usize..900, steps in 2usize..40) {
+        check_of(&mut Rng(seed), &[&[a, n], &[a, n]], steps, Maker::state);
     }
 }
 

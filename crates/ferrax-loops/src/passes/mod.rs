@@ -1,6 +1,6 @@
 //! Passes over the kernel graph that every engine with kernels of its own needs.
 //!
-//! Four rewrite a graph: [`fold_transpositions`], [`hoist`], [`recompute`], [`spread_counts`]. [`mod@segments`] cuts programs for engines whose
+//! Five rewrite a graph: [`fold_transpositions`], [`hoist`], [`on_parts`], [`recompute`], [`spread_counts`]. [`mod@segments`] cuts programs for engines whose
 //! own cannot call the host. [`order`] finds which nodes run together and where
 //! each value's elements are; what an engine's kernels take, it asks a [`Target`]. No pass changes a bit of a result:
 //! nodes compute the same from the same operands wherever they stand.
@@ -10,6 +10,7 @@
 pub mod counts;
 pub mod hoist;
 pub mod order;
+pub mod parts;
 pub mod pieces;
 pub mod recompute;
 pub mod segments;
@@ -19,6 +20,7 @@ pub mod view;
 
 pub use counts::spread_counts;
 pub use hoist::hoist;
+pub use parts::on_parts;
 pub use recompute::recompute;
 pub use segments::segments;
 pub use transpositions::fold_transpositions;

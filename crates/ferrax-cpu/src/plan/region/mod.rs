@@ -1,6 +1,7 @@
 //! How a group of nodes becomes a region: phases, programs, places.
 
 mod after;
+mod chains;
 pub mod terms;
 
 use crate::fused::region::columns::Column;
@@ -128,6 +129,8 @@ pub(crate) struct Scratch {
     born: Vec<u32>,
     last: Vec<u32>,
     home: Vec<Option<Place>>,
+    /// For the members of a phase that are put in order, which one makes a root.
+    member: Vec<u32>,
     /// Bytes a row of each scratch array takes.
     arrays: Vec<usize>,
 }
@@ -145,6 +148,7 @@ impl Scratch {
             born: vec![0; roots],
             last: vec![0; roots],
             home: vec![None; roots],
+            member: vec![NONE; roots],
             arrays: Vec::new(),
         }
     }
@@ -196,6 +200,7 @@ impl Planner<'_> {
         // Rows of a product that the region reads: it can run as they are made.
         let inner = product.filter(|columns| inner == n && *columns > 1).unwrap_or(inner);
         let mut m = self.making(item, (start, end), Shape { n, inner, lane });
+        m.phases.iter().for_each(|&(start, end)| self.chain(start, end));
         self.find_crossings(&m);
         self.region.arrays.clear();
         let (first_phase, first_place) = (self.out.regions.phases.len() as u32, self.out.regions.places.len());
