@@ -1,6 +1,6 @@
 //! Passes over the kernel graph that every engine with kernels of its own needs.
 //!
-//! Five rewrite a graph: [`fold_transpositions`], [`hoist`], [`on_parts`], [`recompute`], [`spread_counts`]. [`mod@segments`] cuts programs for engines whose
+//! Six rewrite a graph: [`fold_transpositions`], [`hoist`], [`split_states`], [`on_parts`], [`recompute`], [`spread_counts`]. [`mod@segments`] cuts programs for engines whose
 //! own cannot call the host. [`order`] finds which nodes run together and where
 //! each value's elements are; what an engine's kernels take, it asks a [`Target`]. No pass changes a bit of a result:
 //! nodes compute the same from the same operands wherever they stand.
@@ -14,6 +14,7 @@ pub mod parts;
 pub mod pieces;
 pub mod recompute;
 pub mod segments;
+pub mod states;
 pub mod sums;
 pub mod transpositions;
 pub mod view;
@@ -23,6 +24,7 @@ pub use hoist::hoist;
 pub use parts::on_parts;
 pub use recompute::recompute;
 pub use segments::segments;
+pub use states::split_states;
 pub use transpositions::fold_transpositions;
 
 use crate::{Graph, Kind, Node, ReduceOp, ValueId};

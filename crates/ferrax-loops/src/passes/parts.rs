@@ -21,125 +21,144 @@ const LEAST: usize = 129;
 /// Nodes on parts that come from joins which are computed with, at most.
 const NODES: usize = 512;
 
-type Values = SmallVec<[ValueId; MOST]>;
+pub(super) type Values = SmallVec<[ValueId; MOST]>;
 
-/// Where a value is cut: an axis, and the part that one element of a partition is of it.
+/// Where a value is cut: in `count` parts of one size along an axis.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Cut {
-    axis: usize,
-    count: usize,
-    /// The join that it comes from, or another that is cut with it.
-    join: u32,
+pub(super) struct Cut {
+    pub axis: usize,
+    pub count: usize,
+    /// A value of the set that is cut together.
+    pub join: u32,
 }
 
 /// The graph with elementwise nodes on parts; itself where nothing is joined and computed with.
 pub fn on_parts(graph: Arc<Graph>) -> Arc<Graph> {
     let g = &*graph;
-    if !g.nodes.iter().any(|node| joined(g, node).is_some()) {
+    let joins = |node: &Node| joined(g, node).is_some_and(|axis| lies_whole(g, node, axis));
+    if !g.nodes.iter().any(joins) {
         return graph;
     }
     let live = live_nodes(g);
-    let cuts = cuts(g, &live);
-    if cuts.iter().all(Option::is_none) {
+    let mut cuts = Cuts::of(g, &live, &[], joins);
+    cuts.keep_used(g, &live);
+    if cuts.of.iter().all(Option::is_none) {
         return graph;
     }
     let mut b = Builder::new(g.types[..g.params].iter().cloned());
     let map = b.params().chain((g.params..g.types.len()).map(|_| NOTHING)).collect();
-    let mut rewrite = Rewrite { g, cuts, b: &mut b, map, parts: HashMap::new() };
-    for (node, live) in g.nodes.iter().zip(live) {
-        if live {
-            rewrite.node(node);
-        }
-    }
+    let mut rewrite = Rewrite { g, cuts: &cuts.of, b: &mut b, map, parts: HashMap::new() };
+    rewrite.nodes(&live);
     let outputs: Vec<ValueId> = g.outputs.iter().map(|&v| rewrite.whole(v)).collect();
     Arc::new(b.finish(&outputs))
 }
 
-/// The axis along which a node joins a few arrays of one size, each without holes in the result.
-fn joined(g: &Graph, node: &Node) -> Option<usize> {
+/// The axis along which a node joins a few arrays of one size.
+pub(super) fn joined(g: &Graph, node: &Node) -> Option<usize> {
     let Kind::Concat(axis) = node.kind else { return None };
     let first = g.ty(node.inputs[0]);
-    let fits = (2..=MOST).contains(&node.inputs.len())
-        && first.size() >= LEAST
-        && first.shape[..axis].iter().all(|&n| n == 1)
-        && node.inputs.iter().all(|&v| g.ty(v) == first);
+    let fits = (2..=MOST).contains(&node.inputs.len()) && node.inputs.iter().all(|&v| g.ty(v) == first);
     fits.then_some(axis)
 }
 
-/// Where values are cut.
-fn cuts(g: &Graph, live: &[bool]) -> Vec<Option<Cut>> {
-    let mut cuts: Vec<Option<Cut>> = vec![None; g.types.len()];
-    let mut same: Vec<u32> = (0..g.types.len() as u32).collect();
-    let mut changed = true;
-    let computed = |node: &&Node| node.kind.is_elementwise();
-    let living = || g.nodes.iter().zip(live).filter(|(_, live)| **live).map(|(node, _)| node);
-    for node in living() {
-        if let Some(axis) = joined(g, node) {
-            cuts[node.first.0 as usize] = Some(Cut { axis, count: node.inputs.len(), join: node.first.0 });
-        }
-    }
-    while changed {
-        changed = false;
-        for node in living().filter(computed) {
-            let whole = |v: &ValueId| g.ty(*v).shape == g.ty(node.first).shape;
-            let Some(cut) = node.inputs.iter().filter(|v| whole(v)).find_map(|v| cuts[v.0 as usize]) else { continue };
-            changed |= spread(&mut cuts, &mut same, node.first, cut);
-        }
-        for node in living().filter(computed).collect::<SmallVec<[_; 64]>>().into_iter().rev() {
-            let Some(cut) = cuts[node.first.0 as usize] else { continue };
-            for &v in node.inputs.iter().filter(|&&v| g.ty(v).shape == g.ty(node.first).shape) {
-                let made = g.maker(v).is_some_and(|m| computed(&m) || joined(g, m).is_some());
-                changed |= made && spread(&mut cuts, &mut same, v, cut);
+/// Whether each of the arrays that a node joins lies in the result without holes, and is worth reading there.
+fn lies_whole(g: &Graph, node: &Node, axis: usize) -> bool {
+    let first = g.ty(node.inputs[0]);
+    first.size() >= LEAST && first.shape[..axis].iter().all(|&n| n == 1)
+}
+
+/// Where values are cut, and which of them together.
+pub(super) struct Cuts {
+    pub of: Vec<Option<Cut>>,
+    same: Vec<u32>,
+}
+
+impl Cuts {
+    /// Cuts what these nodes join, what parameters say of themselves, and what is computed with them.
+    pub fn of(g: &Graph, live: &[bool], params: &[Option<Cut>], joins: impl Fn(&Node) -> bool) -> Cuts {
+        let mut cuts = Cuts { of: vec![None; g.types.len()], same: (0..g.types.len() as u32).collect() };
+        cuts.of[..params.len()].copy_from_slice(params);
+        let living = || g.nodes.iter().zip(live).filter(|(_, live)| **live).map(|(node, _)| node);
+        for node in living().filter(|n| joins(n)) {
+            if let Some(axis) = joined(g, node) {
+                cuts.of[node.first.0 as usize] = Some(Cut { axis, count: node.inputs.len(), join: node.first.0 });
             }
         }
-    }
-    // The nodes on parts that each set of joins makes.
-    let mut work = vec![0; g.types.len()];
-    for node in living().filter(computed) {
-        if let Some(cut) = cuts[node.first.0 as usize] {
-            work[root(&same, cut.join) as usize] += cut.count;
+        let computed: Vec<&Node> = living().filter(|n| n.kind.is_elementwise()).collect();
+        let mut changed = true;
+        while changed {
+            changed = false;
+            let whole = |node: &Node, v: &&ValueId| g.ty(**v).shape == g.ty(node.first).shape;
+            for node in &computed {
+                let found = node.inputs.iter().filter(|v| whole(node, v)).find_map(|v| cuts.of[v.0 as usize]);
+                changed |= found.is_some_and(|cut| cuts.spread(node.first, cut));
+            }
+            for node in computed.iter().rev() {
+                let Some(cut) = cuts.of[node.first.0 as usize] else { continue };
+                for &v in node.inputs.iter().filter(|v| whole(node, v)) {
+                    let made = g.maker(v).is_some_and(|m| m.kind.is_elementwise()) || cuts.of[v.0 as usize].is_some();
+                    changed |= made && cuts.spread(v, cut);
+                }
+            }
         }
+        cuts
     }
-    for cut in &mut cuts {
-        *cut = cut.filter(|cut| (1..=NODES).contains(&work[root(&same, cut.join) as usize]));
-    }
-    cuts
-}
 
-/// Cuts a value as another is; whether it was whole. Where both are, what is cut with them is one set.
-fn spread(cuts: &mut [Option<Cut>], same: &mut [u32], v: ValueId, cut: Cut) -> bool {
-    match cuts[v.0 as usize] {
-        None => {
-            cuts[v.0 as usize] = Some(cut);
-            true
-        }
-        Some(own) => {
-            let (a, b) = (root(same, own.join), root(same, cut.join));
-            same[a.max(b) as usize] = a.min(b);
-            false
-        }
+    /// Cuts a value as another is; whether it was whole. Where both are cut, what is cut with them is one set.
+    fn spread(&mut self, v: ValueId, cut: Cut) -> bool {
+        let Some(own) = self.of[v.0 as usize] else {
+            self.of[v.0 as usize] = Some(cut);
+            return true;
+        };
+        let (a, b) = (self.set(own), self.set(cut));
+        self.same[a.max(b) as usize] = a.min(b);
+        false
     }
-}
 
-/// The join that stands for all that are cut with one.
-fn root(same: &[u32], join: u32) -> u32 {
-    let mut at = join;
-    while same[at as usize] != at {
-        at = same[at as usize];
+    /// The value that stands for all that are cut with one.
+    pub fn set(&self, cut: Cut) -> u32 {
+        let mut at = cut.join;
+        while self.same[at as usize] != at {
+            at = self.same[at as usize];
+        }
+        at
     }
-    at
+
+    /// Leaves those sets whole of which nothing is computed, or too much.
+    fn keep_used(&mut self, g: &Graph, live: &[bool]) {
+        let mut work = vec![0; g.types.len()];
+        for (node, _) in g.nodes.iter().zip(live).filter(|(node, live)| **live && node.kind.is_elementwise()) {
+            if let Some(cut) = self.of[node.first.0 as usize] {
+                work[self.set(cut) as usize] += cut.count;
+            }
+        }
+        self.keep(|set| (1..=NODES).contains(&work[set as usize]));
+    }
+
+    /// Keeps some sets.
+    pub fn keep(&mut self, wanted: impl Fn(u32) -> bool) {
+        for k in 0..self.of.len() {
+            self.of[k] = self.of[k].filter(|&cut| wanted(self.set(cut)));
+        }
+    }
 }
 
 /// The graph being built. Of a value that is cut there are the parts, and all of it once somebody reads that.
-struct Rewrite<'g> {
-    g: &'g Graph,
-    cuts: Vec<Option<Cut>>,
-    b: &'g mut Builder,
-    map: Vec<ValueId>,
-    parts: HashMap<(ValueId, usize), Values>,
+pub(super) struct Rewrite<'g> {
+    pub g: &'g Graph,
+    pub cuts: &'g [Option<Cut>],
+    pub b: &'g mut Builder,
+    pub map: Vec<ValueId>,
+    pub parts: HashMap<(ValueId, usize), Values>,
 }
 
 impl Rewrite<'_> {
+    /// Writes the live nodes.
+    pub fn nodes(&mut self, live: &[bool]) {
+        let g = self.g;
+        g.nodes.iter().zip(live).filter(|(_, live)| **live).for_each(|(node, _)| self.node(node));
+    }
+
     fn node(&mut self, node: &Node) {
         let g = self.g;
         let cut = (node.results == 1).then(|| self.cuts[node.first.0 as usize]).flatten();
@@ -167,7 +186,7 @@ impl Rewrite<'_> {
     }
 
     /// A node that reads and makes whole values.
-    fn keep(&mut self, node: &Node) {
+    pub fn keep(&mut self, node: &Node) {
         let inputs: SmallVec<[ValueId; 8]> = node.inputs.iter().map(|&v| self.whole(v)).collect();
         let types: SmallVec<[Type; 4]> = node.outputs().map(|v| self.g.ty(v).clone()).collect();
         let first = node.first.0 as usize;
@@ -181,13 +200,11 @@ impl Rewrite<'_> {
         let (x, ty) = (node.inputs[0], self.g.ty(node.first));
         if let Some(cut) = self.cuts[x.0 as usize] {
             let of = part_type(self.g.ty(x), cut);
-            let size = of.shape[cut.axis];
-            let (start, limit) = (dims.start[cut.axis], dims.limit[cut.axis]);
-            if start < limit && start / size == (limit - 1) / size {
-                let part = self.parts_of(x, cut)[start / size];
+            if let Some(at) = taken_from(dims, cut, &of) {
+                let part = self.parts_of(x, cut)[at];
                 let mut dims = dims.clone();
-                dims.start[cut.axis] = start % size;
-                dims.limit[cut.axis] = limit - start / size * size;
+                dims.start[cut.axis] -= at * of.shape[cut.axis];
+                dims.limit[cut.axis] -= at * of.shape[cut.axis];
                 if of == *ty {
                     return part;
                 }
@@ -199,7 +216,7 @@ impl Rewrite<'_> {
     }
 
     /// All of a value, put together of its parts where it is read.
-    fn whole(&mut self, v: ValueId) -> ValueId {
+    pub fn whole(&mut self, v: ValueId) -> ValueId {
         let at = v.0 as usize;
         if let (NOTHING, Some(cut)) = (self.map[at], self.cuts[at]) {
             let parts = &self.parts[&(v, cut.count)];
@@ -209,7 +226,7 @@ impl Rewrite<'_> {
     }
 
     /// The parts of an operand: those it was made of, or what is taken of it. A number stands for all elements.
-    fn parts_of(&mut self, v: ValueId, cut: Cut) -> Values {
+    pub fn parts_of(&mut self, v: ValueId, cut: Cut) -> Values {
         let ty = self.g.ty(v);
         if ty.shape.is_empty() {
             return SmallVec::from_elem(self.whole(v), cut.count);
@@ -243,8 +260,14 @@ impl Rewrite<'_> {
     }
 }
 
+/// The part that has all of what is taken of a value; `None` where several have some.
+pub(super) fn taken_from(dims: &SliceDims, cut: Cut, part: &Type) -> Option<usize> {
+    let (size, start, limit) = (part.shape[cut.axis], dims.start[cut.axis], dims.limit[cut.axis]);
+    (start < limit && start / size == (limit - 1) / size).then_some(start / size)
+}
+
 /// The type of a part.
-fn part_type(ty: &Type, cut: Cut) -> Type {
+pub(super) fn part_type(ty: &Type, cut: Cut) -> Type {
     let mut part = ty.clone();
     part.shape[cut.axis] /= cut.count;
     part
