@@ -27,6 +27,8 @@ struct Xla {
     started: OnceLock<Started>,
     /// Held by whoever starts the plugin.
     starting: Mutex<()>,
+    /// Programs so far.
+    compiled: AtomicUsize,
 }
 
 /// Where a plugin is, and what its client is made with.
@@ -92,8 +94,13 @@ fn named(name: &str) -> Result<(usize, &'static Xla)> {
     }
     // as long as the process: engines never go
     let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
-    let plugin =
-        Box::leak(Box::new(Xla { name, place: OnceLock::new(), started: OnceLock::new(), starting: Mutex::new(()) }));
+    let plugin = Box::leak(Box::new(Xla {
+        name,
+        place: OnceLock::new(),
+        started: OnceLock::new(),
+        starting: Mutex::new(()),
+        compiled: AtomicUsize::new(0),
+    }));
     let number = super::register(Box::new(&*plugin))?;
     all.push(plugin);
     Ok((number, plugin))
@@ -178,11 +185,12 @@ impl Engine for &'static Xla {
         let mut options = CompileOptions::on(client.device_id(source.device)?);
         options.overrides = stablehlo::OPTIONS.map(|(name, on)| (name.to_owned(), OptionValue::Bool(on))).into();
         options.overrides.extend_from_slice(source.options);
+        if self.compiled.fetch_add(1, Relaxed) % LOOKED_AT == LOOKED_AT - 1 && few_mappings_left() {
+            make_room();
+        }
         let made = match kept::compile(client, source.name, &text, &options) {
             Err(error) if lacks_room(&error) => {
-                // What only caches hold has taken it.
-                crate::dispatch::clear_cache();
-                crate::executable::clear_cache();
+                make_room();
                 kept::compile(client, source.name, &text, &options)
             }
             made => made,
@@ -221,6 +229,25 @@ impl Engine for &'static Xla {
 fn lacks_room(error: &Error) -> bool {
     let text = error.to_string();
     ["RESOURCE_EXHAUSTED", "Failed to materialize symbols", "Cannot allocate memory"].iter().any(|s| text.contains(s))
+}
+
+/// Of so many programs one looks at the mappings that are left: to count them takes milliseconds.
+const LOOKED_AT: usize = 32;
+
+/// Whether the process has three quarters of the mappings that its system gives it. A compiler that gets none may end
+/// the process instead of saying so. Systems that do not tell have none to count.
+fn few_mappings_left() -> bool {
+    let most = std::fs::read_to_string("/proc/sys/vm/max_map_count").ok().and_then(|text| text.trim().parse().ok());
+    most.is_some_and(|most: usize| {
+        let taken = std::fs::read("/proc/self/maps").map_or(0, |maps| maps.iter().filter(|b| **b == b'\n').count());
+        taken > most / 4 * 3
+    })
+}
+
+/// Drops the programs that only caches hold.
+fn make_room() {
+    crate::dispatch::clear_cache();
+    crate::executable::clear_cache();
 }
 
 /// What an array holds of a device's memory.
