@@ -21,7 +21,7 @@ from ferrax.custom_derivatives import custom_jvp
 from ferrax.dtypes import issubdtype
 from ferrax.lax._double import double_program, weighted_sum
 from ferrax.lax._gamma import gamma_function
-from ferrax.lax._tails import beta_tail, exact_product, exact_sum, gamma_tail, log_excess, stirling, where
+from ferrax.lax._tails import SHORT, Rule, beta_tail, exact_product, exact_sum, gamma_tail, log_excess, stirling, where
 from ferrax.lax.control_flow import cond
 from ferrax.lax.conversion import stop_gradient
 from ferrax.lax.elementwise import abs, digamma, exp, expm1, is_finite, lgamma, log, log1p, neg, pow, sqrt
@@ -358,12 +358,11 @@ def _beta_density(a: Array, b: Array, x: Array) -> Array:
     return where(inside, value, edge)
 
 
-@custom_jvp
-def _betainc(a: Array, b: Array, x: Array) -> Array:
+def _betainc_by(a: Array, b: Array, x: Array, **rule: Rule) -> Array:
     inside, safe_a, safe_b, safe_x = _beta_inside(a, b, x)
     side = _beta_sides(safe_a, safe_b, safe_x)
     flat, p, q = side.flat, side.a, side.b
-    integral, _, _ = beta_tail(p, where(flat, 1.0, q), side.x, side.y, where(flat, 1.0, side.offset))
+    integral, _, _ = beta_tail(p, where(flat, 1.0, q), side.x, side.y, where(flat, 1.0, side.offset), **rule)
     tail = _beta_head(side) * (1 + side.x * (p + q) * integral)
     operands = where(flat, p, 1.0), where(flat, q, 0.5), where(flat, side.y, 0.25), side.log_y
     plateau = cond(reduce_or(flat, tuple(range(flat.ndim))), _plateau, lambda p, *_: full_like(p, 0), *operands)
@@ -375,16 +374,22 @@ def _betainc(a: Array, b: Array, x: Array) -> Array:
     return where(inside, value, where(valid, where(full, 1.0, 0.0), _NAN))
 
 
-def _betainc_rule(primals: Any, tangents: Any) -> tuple[Array, Array]:
-    with enable_x64(True):
-        value = _betainc(*primals)
-        both = functools.cache(lambda: _betainc_slopes(*primals))
-        slopes = (lambda: both()[0], lambda: both()[1], lambda: _beta_density(*primals))
-        return value, weighted_sum(slopes, tangents, value)
+def _with_beta_slopes(function: Callable[..., Array]) -> Callable[..., Array]:
+    differentiable = custom_jvp(function)
+
+    def rule(primals: Any, tangents: Any) -> tuple[Array, Array]:
+        with enable_x64(True):
+            value = differentiable(*primals)
+            both = functools.cache(lambda: _betainc_slopes(*primals))
+            slopes = (lambda: both()[0], lambda: both()[1], lambda: _beta_density(*primals))
+            return value, weighted_sum(slopes, tangents, value)
+
+    differentiable.defjvp(rule, symbolic_zeros=True)
+    return differentiable
 
 
-_betainc.defjvp(_betainc_rule, symbolic_zeros=True)
-_betainc_program = double_program(_betainc)
+_betainc = _with_beta_slopes(_betainc_by)
+_betainc_program = double_program(_betainc, _with_beta_slopes(lambda a, b, x: _betainc_by(a, b, x, rule=SHORT)))
 
 
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
