@@ -11,6 +11,7 @@ taken out is computed from series where u is small. Sources: DLMF 8.2, 8.17; 3.5
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -24,18 +25,8 @@ from ferrax.lax.elementwise import abs, digamma, exp, expm1, log1p, max, sqrt
 from ferrax.lax.reductions import reduce_or, reduce_sum
 from ferrax.lax.shape import expand_dims, full_like
 
-__all__ = [
-    "SHORT",
-    "Rule",
-    "beta_tail",
-    "exact_product",
-    "exact_sum",
-    "gamma_tail",
-    "log_excess",
-    "rarely",
-    "stirling",
-    "where",
-]
+__all__ = ["FULL", "SHORT", "Rule", "beta_tail", "exact_product", "exact_sum", "gamma_tail", "log_excess", "rarely",
+           "stirling", "where"]  # fmt: skip
 
 #: Broadcasts, and takes numbers.
 where = _numpy.where
@@ -45,17 +36,18 @@ class Rule(NamedTuple):
     """A rule for integrals of exp(-E): where E is so large that what follows is below their rounding, and the nodes."""
 
     end: float
+    steps: int  # to find where that is
     nodes: np.ndarray
     weights: np.ndarray
 
     @staticmethod
-    def of(end: float, count: int) -> Rule:
+    def of(end: float, steps: int, count: int) -> Rule:
         roots, weights = np.polynomial.legendre.leggauss(count)
-        return Rule(end, ((roots + 1) / 2) ** 2, weights * (roots + 1) / 2)
+        return Rule(end, steps, ((roots + 1) / 2) ** 2, weights * (roots + 1) / 2)
 
 
 #: For results with the digits of float64, and of float32.
-_FULL, SHORT = Rule.of(38.0, 40), Rule.of(22.0, 18)
+FULL, SHORT = Rule.of(38.0, 4, 40), Rule.of(22.0, 3, 18)
 
 
 def rarely(rare: Array, function: Callable[..., Array], value: Array, *operands: Array) -> Array:
@@ -90,9 +82,9 @@ def exp_excess(z: Array) -> Array:
     """e^z - 1 - z, with all digits."""
     small = abs(z) < 0.35
     near = where(small, z, 0.0)
-    series = full_like(z, 1 / 14)
+    series = full_like(z, 1 / math.factorial(14))
     for k in range(13, 1, -1):
-        series = (1 + series * near) / k
+        series = series * near + 1 / math.factorial(k)
     return where(small, series * near * near, expm1(z) - z)
 
 
@@ -140,7 +132,7 @@ def _ends(
 ) -> Array:
     """Where the exponent, convex and at first linear u + bend u²/2, is the rule's end; by Newton's iteration."""
     u = 2 * rule.end / (linear + sqrt(linear * linear + 2 * rule.end * bend))
-    return fori_loop(0, 4, lambda _, u: max(u - (exponent(u) - rule.end) / slope(u), u / 5), u)
+    return fori_loop(0, rule.steps, lambda _, u: max(u - (exponent(u) - rule.end) / slope(u), u / 5), u)
 
 
 def _sum(x: Array) -> Array:
@@ -169,7 +161,7 @@ def gamma_tail(a: Array, x: Array, log_x: Array) -> Array:
 
     fixed = tuple(map(stop_gradient, (linear, x, sign)))
     slope = lambda u: fixed[0] + fixed[1] * fixed[2] * expm1(fixed[2] * u)
-    u, weights = _nodes(_FULL, _ends(_FULL, lambda u: exponent(u, *fixed), slope, *fixed[:2]))
+    u, weights = _nodes(FULL, _ends(FULL, lambda u: exponent(u, *fixed), slope, *fixed[:2]))
     # where x is near a large c, log x - ψ(c) is a difference of nearly equal numbers
     near = (c > 25) & (x > c / 2)
     gap = log1p(where(near, (x - c) / c, 0.0)) + _digamma_excess(where(near, c, 30.0))
@@ -179,7 +171,7 @@ def gamma_tail(a: Array, x: Array, log_x: Array) -> Array:
     return where(lower, (level + x * total) / a, -total)
 
 
-def beta_tail(a: Array, b: Array, x: Array, y: Array, offset: Array, rule: Rule = _FULL) -> tuple[Array, Array, Array]:
+def beta_tail(a: Array, b: Array, x: Array, y: Array, offset: Array, rule: Rule = FULL) -> tuple[Array, Array, Array]:
     """The integral of f = (t/x)^(a+1) ((1-t)/y)^b / (t (1-t)) from 0 to x, and those of log(t/x) f and log((1-t)/y) f.
 
     Args:
