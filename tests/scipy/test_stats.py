@@ -112,9 +112,7 @@ def test_values_in_single(distribution, name):
         assert got.dtype == np.float32
         # neither of numbers that are none in single precision
         near = ~((np.abs(wanted) < 2e-38) | (np.abs(wanted) > 3e38) & np.isfinite(wanted))
-        # `loc` and a multiple of `scale` cancel
-        rtol = 1.6e-5 if name in ("ppf", "isf") else 8e-6
-        np.testing.assert_allclose(got[near], wanted[near], rtol=rtol, err_msg=f"{distribution}.{name}{p}")
+        np.testing.assert_allclose(got[near], wanted[near], rtol=8e-6, err_msg=f"{distribution}.{name}{p}")
 
 
 # arguments of discrete distributions by which SciPy's functions can be differentiated; of the others by all
