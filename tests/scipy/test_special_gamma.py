@@ -455,3 +455,28 @@ def test_dirichlet_slopes_sum_to_zero():
     jacobian = ferrax.jacobian(lambda a: ferrax.random.dirichlet(ferrax.random.key(1), a))(jnp.array([0.5, 1.0, 2.0]))
     np.testing.assert_allclose(np.asarray(jacobian).sum(0), 0, atol=1e-6)
     assert (np.diag(np.asarray(jacobian)) > 0).all()
+
+
+@pytest.mark.parametrize(
+    "name", ["gamma", "factorial", "beta", "betaln", "poch", "log_ndtr", "rel_entr", "kl_div", "betainc"]
+)
+def test_elements_that_take_long_change_no_other(name):
+    usual = np.array([0.3, 1.5, 2.0, 4.5], np.float32)
+    odd = np.array([-0.5, 0, 1e7, -60, np.inf, np.nan, 1e-30, 1e38], np.float32)
+    count = {"gamma": 1, "factorial": 1, "log_ndtr": 1, "betainc": 3}.get(name, 2)
+    function = ferrax.jit(getattr(sp, name))
+    grids = [np.concatenate([usual, odd])] * min(count, 2) + [np.array([0.2, 0.75], np.float32)] * (count - 2)
+    operands = [x.ravel() for x in np.meshgrid(*grids)]
+    together = np.asarray(function(*operands))
+    alone = np.array([np.asarray(function(*row)) for row in zip(*operands, strict=True)])
+    np.testing.assert_array_equal(together.view(np.int32)[together == together], alone.view(np.int32)[alone == alone])
+    with ferrax.enable_x64(True), np.errstate(all="ignore"):
+        wide = np.asarray(getattr(sp, name)(*(x.astype(np.float64) for x in operands))).astype(np.float32)
+    np.testing.assert_allclose(together, wide, rtol=4e-7, atol=1e-7)
+
+
+def test_relative_entropy_of_far_numbers():
+    p, q = np.array([1e30, 1e-44, 3e38, 1e-45, 1.0], np.float32), np.array([1e-30, 3e38, 1e-45, 1e-45, 1.0], np.float32)
+    with np.errstate(all="ignore"):
+        want = (p.astype(float) * (np.log(p.astype(float)) - np.log(q.astype(float)))).astype(np.float32)
+    np.testing.assert_allclose(sp.rel_entr(p, q), want, rtol=5e-7)

@@ -136,3 +136,13 @@ def test_transforms_and_dtypes():
         special.hyp1f1(1j, 2.0, 1.0)
     with pytest.raises(TypeError, match="complex"):
         special.hyp2f1(1j, 2.0, 1.0, 0.5)
+
+
+def test_elements_do_not_depend_on_each_other():
+    rng = np.random.default_rng(0)
+    a, b, c = (rng.uniform(0.1, 5, 1003).astype(np.float32) for _ in range(3))
+    x = np.concatenate([rng.uniform(0, 1, 1000), [0.9999, -60, 700]]).astype(np.float32)
+    for function, operands in ((special.hyp2f1, (a, b, c, x)), (special.hyp1f1, (a, b, x))):
+        together = np.asarray(ferrax.jit(function)(*operands))
+        for i in [*range(0, 1003, 111), 1000, 1001, 1002]:
+            np.testing.assert_array_equal(together[i], np.asarray(function(*(v[i] for v in operands))))

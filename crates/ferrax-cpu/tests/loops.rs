@@ -6,7 +6,7 @@ use common::{Array, Rng, cases, has_machine};
 use ferrax_base::{Arg, Buffer, DType, Scalar};
 use ferrax_cpu::Program;
 use ferrax_loops::kind::CompareOp;
-use ferrax_loops::{BinaryOp, Builder, DotDims, Graph, Kind, Type, UnaryOp, ValueId};
+use ferrax_loops::{BinaryOp, Builder, DotDims, Graph, Kind, ReduceOp, Type, UnaryOp, ValueId};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -297,6 +297,60 @@ fn while_loop(rng: &mut Rng, (n, lanes): (usize, Lanes), steps: usize, limit: us
     (b.finish(&outs), params)
 }
 
+/// A while loop whose elements go on alone: each counts to its own limit, and then stays as it is.
+fn alone(rng: &mut Rng, (n, lanes): (usize, Lanes), steps: usize) -> (Graph, Vec<Type>) {
+    let mut t = types(rng, n, lanes);
+    t.xs.clear();
+    t.carry.iter_mut().for_each(|ty| *ty = Type::new(ty.dtype, &[n]));
+    let (inner, _) = body(rng, &t, steps, 0);
+    let int = Type::new(lanes.int(), &[n]);
+    let carry: Vec<Type> = [&int].into_iter().chain(&t.carry).cloned().collect();
+    let mut b = Builder::new([&int].into_iter().chain(&t.consts).chain(&carry).cloned());
+    let p: Vec<ValueId> = b.params().collect();
+    let (consts, state) = p.split_at(1 + t.consts.len());
+    let going = b.compare(CompareOp::Lt, state[0], consts[0]);
+    let one = b.scalar(Scalar::from_i64(lanes.int(), 1));
+    let one = b.broadcast(one, &[n], &[]);
+    let next = b.binary(BinaryOp::Add, state[0], one);
+    let args: Vec<ValueId> = consts[1..].iter().chain(&state[1..]).copied().collect();
+    let rest = b.inline(&inner, &args).to_vec();
+    let outs: Vec<ValueId> =
+        [next].into_iter().chain(rest).zip(state).map(|(v, &old)| b.select(going, old, v)).collect();
+    let body = b.finish(&outs);
+    let mut b = Builder::new([&int].into_iter().chain(&carry).cloned());
+    let p: Vec<ValueId> = b.params().collect();
+    let going = b.compare(CompareOp::Lt, p[1], p[0]);
+    let any = if rng.below(2) == 0 {
+        b.push(
+            Kind::Reduce { op: ReduceOp::Or, axes: [0].into_iter().collect() },
+            &[going],
+            Type::new(DType::Bool, &[]),
+        )
+    } else {
+        let numbers = b.convert(going, DType::I32);
+        let sum = Kind::Reduce { op: ReduceOp::Sum, axes: [0].into_iter().collect() };
+        let count = b.push(sum, &[numbers], Type::new(DType::I32, &[]));
+        let zero = b.scalar(Scalar::from_i64(DType::I32, 0));
+        b.compare(CompareOp::Ne, count, zero)
+    };
+    let cond = b.finish(&[any]);
+    let params: Vec<Type> = [&int].into_iter().chain(&t.consts).chain(&t.carry).cloned().collect();
+    let mut b = Builder::new(params.clone());
+    let p: Vec<ValueId> = b.params().collect();
+    let number = |b: &mut Builder, x: i64| {
+        let x = b.scalar(Scalar::from_i64(lanes.int(), x));
+        b.broadcast(x, &[n], &[])
+    };
+    let (most, start) = (number(&mut b, 7), number(&mut b, rng.below(3) as i64));
+    let limit = b.binary(BinaryOp::And, p[0], most);
+    let (consts, init) = p[1..].split_at(t.consts.len());
+    let args: Vec<ValueId> = [limit, limit].iter().chain(consts).chain([&start]).chain(init).copied().collect();
+    let kind =
+        Kind::While { cond: Arc::new(cond), body: Arc::new(body), cond_consts: 1, body_consts: 1 + t.consts.len() };
+    let outs = b.push_many(kind, &args, &carry);
+    (b.finish(&outs), params)
+}
+
 fn run(p: &Program, args: &[Buffer]) -> Vec<Buffer> {
     let mut args: Vec<Arg<'_>> = args.iter().map(Arg::Host).collect();
     p.run(&mut args).unwrap().into_vec()
@@ -372,6 +426,17 @@ proptest! {
         let n = [1, 1 + rng.below(8), 1 + rng.below(16), 1 + rng.below(60)][n];
         let (graph, params) = while_loop(&mut rng, (n, EIGHT), steps, limit);
         wide_in_registers(&check(&mut rng, graph, &params));
+    }
+
+    #[test]
+    fn elements_alone_in_registers(seed: u64, n in 0usize..4, steps in 1usize..25, wide: bool) {
+        let mut rng = Rng(seed);
+        let n = [2 + rng.below(7), 2 + rng.below(60), 65 + rng.below(150), 2 + rng.below(3000)][n];
+        let (graph, params) = alone(&mut rng, (n, if wide { EIGHT } else { FOUR }), steps);
+        let program = check(&mut rng, graph, &params);
+        if !wide || cfg!(target_arch = "x86_64") {
+            prop_assert!(!has_machine() || program.kernels().contains("holds for an element"), "{}", program.kernels());
+        }
     }
 }
 

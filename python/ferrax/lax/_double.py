@@ -48,9 +48,13 @@ def in_double(function: Callable[..., Array], *args: Array) -> Array:
         return with_weak_type(convert_element_type(out, dtype), weak)
 
 
-def double_program(function: Callable[..., Array]) -> Callable[..., Array]:
-    """`in_double` of a function, as one program."""
-    return jit(lambda *args: in_double(function, *args))
+def double_program(function: Callable[..., Array], short: Callable[..., Array] | None = None) -> Callable[..., Array]:
+    """`in_double` of a function, as one program; of `short`, if there is one, where results have fewer digits."""
+
+    def run(*args: Array) -> Array:
+        return in_double(short if short is not None and args[0].dtype.itemsize < 8 else function, *args)
+
+    return jit(run)
 
 
 def weighted_sum(slopes: Any, tangents: Any, value: Array, *args: Any) -> Array:

@@ -11,28 +11,50 @@ taken out is computed from series where u is small. Sources: DLMF 8.2, 8.17; 3.5
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from ferrax._core import Array
 from ferrax._ferrax import numpy as _numpy
-from ferrax.lax.control_flow import fori_loop
+from ferrax.lax.control_flow import cond, fori_loop
 from ferrax.lax.conversion import stop_gradient
 from ferrax.lax.elementwise import abs, digamma, exp, expm1, log1p, max, sqrt
-from ferrax.lax.reductions import reduce_sum
+from ferrax.lax.reductions import reduce_or, reduce_sum
 from ferrax.lax.shape import expand_dims, full_like
 
-__all__ = ["beta_tail", "exact_product", "exact_sum", "gamma_tail", "log_excess", "stirling", "where"]
+__all__ = ["FULL", "SHORT", "Rule", "beta_tail", "exact_product", "exact_sum", "gamma_tail", "log_excess", "rarely",
+           "stirling", "where"]  # fmt: skip
 
 #: Broadcasts, and takes numbers.
 where = _numpy.where
 
-#: Where exp(-E) is below the rounding of the integral.
-_END = 38.0
-_ROOTS, _WEIGHTS = np.polynomial.legendre.leggauss(40)
-_NODES = ((_ROOTS + 1) / 2) ** 2
-_WEIGHTS = _WEIGHTS * (_ROOTS + 1) / 2
+
+class Rule(NamedTuple):
+    """A rule for integrals of exp(-E): where E is so large that what follows is below their rounding, and the nodes."""
+
+    end: float
+    steps: int  # to find where that is
+    nodes: np.ndarray
+    weights: np.ndarray
+
+    @staticmethod
+    def of(end: float, steps: int, count: int) -> Rule:
+        roots, weights = np.polynomial.legendre.leggauss(count)
+        return Rule(end, steps, ((roots + 1) / 2) ** 2, weights * (roots + 1) / 2)
+
+
+#: For results with the digits of float64, and of float32.
+FULL, SHORT = Rule.of(38.0, 4, 40), Rule.of(22.0, 3, 18)
+
+
+def rarely(rare: Array, function: Callable[..., Array], value: Array, *operands: Array) -> Array:
+    """`value`, and where `rare` holds `function` of the operands, which is computed if it does for any element."""
+    any_of = reduce_or(rare, tuple(range(rare.ndim)))
+    other = cond(any_of, function, lambda *_: full_like(value, 0), *operands)
+    return where(rare, other, value)
 
 
 def exact_sum(a: Array, b: Array) -> tuple[Array, Array]:
@@ -60,9 +82,9 @@ def exp_excess(z: Array) -> Array:
     """e^z - 1 - z, with all digits."""
     small = abs(z) < 0.35
     near = where(small, z, 0.0)
-    series = full_like(z, 1 / 14)
+    series = full_like(z, 1 / math.factorial(14))
     for k in range(13, 1, -1):
-        series = (1 + series * near) / k
+        series = series * near + 1 / math.factorial(k)
     return where(small, series * near * near, expm1(z) - z)
 
 
@@ -99,16 +121,18 @@ def _outer(x: Array) -> Array:
     return expand_dims(x, (x.ndim,))
 
 
-def _nodes(ends: Array) -> tuple[Array, Array]:
+def _nodes(rule: Rule, ends: Array) -> tuple[Array, Array]:
     """Nodes from 0 to `ends` along a new last axis, and their weights."""
     shape = (1,) * ends.ndim + (-1,)
-    return _outer(ends) * _NODES.reshape(shape), _outer(ends) * _WEIGHTS.reshape(shape)
+    return _outer(ends) * rule.nodes.reshape(shape), _outer(ends) * rule.weights.reshape(shape)
 
 
-def _end(exponent: Callable[[Array], Array], slope: Callable[[Array], Array], linear: Array, bend: Array) -> Array:
-    """Where the exponent, which is convex and begins as linear u + bend u²/2, is `_END`: by Newton's iteration."""
-    u = 2 * _END / (linear + sqrt(linear * linear + 2 * _END * bend))
-    return fori_loop(0, 4, lambda _, u: max(u - (exponent(u) - _END) / slope(u), u / 5), u)
+def _ends(
+    rule: Rule, exponent: Callable[[Array], Array], slope: Callable[[Array], Array], linear: Array, bend: Array
+) -> Array:
+    """Where the exponent, convex and at first linear u + bend u²/2, is the rule's end; by Newton's iteration."""
+    u = 2 * rule.end / (linear + sqrt(linear * linear + 2 * rule.end * bend))
+    return fori_loop(0, rule.steps, lambda _, u: max(u - (exponent(u) - rule.end) / slope(u), u / 5), u)
 
 
 def _sum(x: Array) -> Array:
@@ -137,7 +161,7 @@ def gamma_tail(a: Array, x: Array, log_x: Array) -> Array:
 
     fixed = tuple(map(stop_gradient, (linear, x, sign)))
     slope = lambda u: fixed[0] + fixed[1] * fixed[2] * expm1(fixed[2] * u)
-    u, weights = _nodes(_end(lambda u: exponent(u, *fixed), slope, *fixed[:2]))
+    u, weights = _nodes(FULL, _ends(FULL, lambda u: exponent(u, *fixed), slope, *fixed[:2]))
     # where x is near a large c, log x - ψ(c) is a difference of nearly equal numbers
     near = (c > 25) & (x > c / 2)
     gap = log1p(where(near, (x - c) / c, 0.0)) + _digamma_excess(where(near, c, 30.0))
@@ -147,7 +171,7 @@ def gamma_tail(a: Array, x: Array, log_x: Array) -> Array:
     return where(lower, (level + x * total) / a, -total)
 
 
-def beta_tail(a: Array, b: Array, x: Array, y: Array, offset: Array) -> tuple[Array, Array, Array]:
+def beta_tail(a: Array, b: Array, x: Array, y: Array, offset: Array, rule: Rule = FULL) -> tuple[Array, Array, Array]:
     """The integral of f = (t/x)^(a+1) ((1-t)/y)^b / (t (1-t)) from 0 to x, and those of log(t/x) f and log((1-t)/y) f.
 
     Args:
@@ -156,6 +180,7 @@ def beta_tail(a: Array, b: Array, x: Array, y: Array, offset: Array) -> tuple[Ar
       x: positive, at most a / (a + b).
       y: 1 - x.
       offset: a - (a + b) x, exactly.
+      rule: how it is integrated.
 
     Returns:
       Three arrays of their shape.
@@ -181,8 +206,8 @@ def beta_tail(a: Array, b: Array, x: Array, y: Array, offset: Array) -> tuple[Ar
         falling = fixed[2] * exp(-u)
         return fixed[0] + 1 - fixed[4] * (falling / (fixed[3] + falling))
 
-    end = _end(lambda u: parts(u, *fixed)[0], slope, fixed[5], fixed[4] * fixed[2] * fixed[3])
-    u, weights = _nodes(end)
+    ends = _ends(rule, lambda u: parts(u, *fixed)[0], slope, fixed[5], fixed[4] * fixed[2] * fixed[3])
+    u, weights = _nodes(rule, ends)
     exponent, logarithm = parts(u, *map(_outer, operands))
     weighted = weights * exp(-exponent)
     first = _outer(x) < 0.5

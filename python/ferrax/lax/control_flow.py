@@ -22,6 +22,7 @@ from ferrax._texts import listed, short
 from ferrax.errors import ConcretizationTypeError, TracerIntegerConversionError
 from ferrax.lax import _unjitted
 from ferrax.lax._control_errors import branches_error, carry_error, function_text
+from ferrax.lax.conversion import convert_element_type
 
 __all__ = [
     "cond",
@@ -600,7 +601,7 @@ def cond(pred: Any, true_fun: Any, false_fun: Any, *operands: Any, operand: Any 
         raise TypeError(f"Pred type must be either boolean or number, got {dtype}.")
     flag = pred if dtype == np.dtype(bool) else jnp.asarray(pred) != 0
     labels, branches = ["false_fun", "true_fun"], [false_fun, true_fun]
-    return _run_branches("cond", labels, branches, lambda: jnp.asarray(flag).astype(jnp.int32), operands)
+    return _run_branches("cond", labels, branches, lambda: convert_element_type(flag, np.int32), operands)
 
 
 def _cond_five(pred: Any, true_operand: Any, true_fun: Any, false_operand: Any, false_fun: Any) -> Any:

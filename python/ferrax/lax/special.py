@@ -21,11 +21,22 @@ from ferrax.custom_derivatives import custom_jvp
 from ferrax.dtypes import issubdtype
 from ferrax.lax._double import double_program, weighted_sum
 from ferrax.lax._gamma import gamma_function
-from ferrax.lax._tails import beta_tail, exact_product, exact_sum, gamma_tail, log_excess, stirling, where
-from ferrax.lax.control_flow import cond
+from ferrax.lax._tails import (
+    FULL,
+    SHORT,
+    Rule,
+    beta_tail,
+    exact_product,
+    exact_sum,
+    gamma_tail,
+    log_excess,
+    rarely,
+    stirling,
+    where,
+)
 from ferrax.lax.conversion import stop_gradient
-from ferrax.lax.elementwise import abs, digamma, exp, expm1, is_finite, lgamma, log, log1p, neg, pow, sqrt
-from ferrax.lax.reductions import cumprod, reduce_or, reduce_sum
+from ferrax.lax.elementwise import abs, digamma, exp, expm1, is_finite, lgamma, log, log1p, max, neg, pow, sqrt
+from ferrax.lax.reductions import cumprod, reduce_sum
 from ferrax.lax.shape import expand_dims, full_like
 from ferrax.numpy._args import broadcast_together
 from ferrax.typing import ArrayLike
@@ -310,17 +321,25 @@ def _beta_head(side: _Side) -> Array:
     return where(powers == 0, 0.0, powers * scale)
 
 
-_ROOTS, _WEIGHTS = np.polynomial.legendre.leggauss(10)
+def _short_beta_head(side: _Side) -> Array:
+    """The same with the digits of float32, by the logarithm where that is not large."""
+    plain = max(side.a, side.b) < 1e5
+    p, q = where(plain, side.a, 1.0), where(plain, side.b, 1.0)
+    log_head = p * side.log_x + q * side.log_y + (lgamma(p + q) - lgamma(p) - lgamma(q))
+    head = exp(where(plain, log_head, 0.0)) / p
+    full = lambda *x: _beta_head(_Side._make((*x[:8], (x[8], x[9]), (x[10], x[11]), x[12])))
+    return rarely(~plain, full, head, *side[:8], *side.scaled_x, *side.scaled_y, side.offset)
 
 
-def _plateau(a: Array, b: Array, y: Array, log_y: Array) -> Array:
+def _plateau(a: Array, b: Array, y: Array, log_y: Array, nodes: int, terms: int) -> Array:
     """I_x(a, b) for b below 1 and x near 1, where it is 1 less a number near 1: by the series of the complement."""
     shape = (1,) * a.ndim + (-1,)
     outer = lambda v: expand_dims(v, (a.ndim,))
-    steps = outer(b) * ((_ROOTS + 1) / 2).reshape(shape)
+    roots, weights = np.polynomial.legendre.leggauss(nodes)
+    steps = outer(b) * ((roots + 1) / 2).reshape(shape)
     rise = digamma(outer(a + 1) + steps) - digamma(1 + steps)
-    ratio = b * reduce_sum(rise * (_WEIGHTS / 2).reshape(shape), (a.ndim,)) - log1p(b / a)
-    n = np.arange(1.0, 57.0).reshape(shape)
+    ratio = b * reduce_sum(rise * (weights / 2).reshape(shape), (a.ndim,)) - log1p(b / a)
+    n = np.arange(1.0, terms + 1).reshape(shape)
     terms = cumprod((n - outer(a)) / n * outer(y), a.ndim) / (outer(b) + n)
     return -expm1(b * log_y + ratio + log1p(b * reduce_sum(terms, (a.ndim,))))
 
@@ -358,16 +377,15 @@ def _beta_density(a: Array, b: Array, x: Array) -> Array:
     return where(inside, value, edge)
 
 
-@custom_jvp
-def _betainc(a: Array, b: Array, x: Array) -> Array:
+def _betainc_by(a: Array, b: Array, x: Array, rule: Rule) -> Array:
+    head, (nodes, terms) = (_beta_head, (10, 56)) if rule is FULL else (_short_beta_head, (6, 30))
     inside, safe_a, safe_b, safe_x = _beta_inside(a, b, x)
     side = _beta_sides(safe_a, safe_b, safe_x)
     flat, p, q = side.flat, side.a, side.b
-    integral, _, _ = beta_tail(p, where(flat, 1.0, q), side.x, side.y, where(flat, 1.0, side.offset))
-    tail = _beta_head(side) * (1 + side.x * (p + q) * integral)
+    integral, _, _ = beta_tail(p, where(flat, 1.0, q), side.x, side.y, where(flat, 1.0, side.offset), rule)
+    tail = head(side) * (1 + side.x * (p + q) * integral)
     operands = where(flat, p, 1.0), where(flat, q, 0.5), where(flat, side.y, 0.25), side.log_y
-    plateau = cond(reduce_or(flat, tuple(range(flat.ndim))), _plateau, lambda p, *_: full_like(p, 0), *operands)
-    tail = where(flat, plateau, tail)
+    tail = rarely(flat, functools.partial(_plateau, nodes=nodes, terms=terms), tail, *operands)
     value = where(side.swapped, 1 - tail, tail)
     # at the ends of the interval, and in the limits of the parameters, all of the mass is on one side
     valid = (a >= 0) & (b >= 0) & (x >= 0) & (x <= 1) & ~((a == 0) & (b == 0)) & ~((a == _INF) & (b == _INF))
@@ -375,16 +393,22 @@ def _betainc(a: Array, b: Array, x: Array) -> Array:
     return where(inside, value, where(valid, where(full, 1.0, 0.0), _NAN))
 
 
-def _betainc_rule(primals: Any, tangents: Any) -> tuple[Array, Array]:
-    with enable_x64(True):
-        value = _betainc(*primals)
-        both = functools.cache(lambda: _betainc_slopes(*primals))
-        slopes = (lambda: both()[0], lambda: both()[1], lambda: _beta_density(*primals))
-        return value, weighted_sum(slopes, tangents, value)
+def _with_beta_slopes(function: Callable[..., Array]) -> Callable[..., Array]:
+    differentiable = custom_jvp(function)
+
+    def rule(primals: Any, tangents: Any) -> tuple[Array, Array]:
+        with enable_x64(True):
+            value = differentiable(*primals)
+            both = functools.cache(lambda: _betainc_slopes(*primals))
+            slopes = (lambda: both()[0], lambda: both()[1], lambda: _beta_density(*primals))
+            return value, weighted_sum(slopes, tangents, value)
+
+    differentiable.defjvp(rule, symbolic_zeros=True)
+    return differentiable
 
 
-_betainc.defjvp(_betainc_rule, symbolic_zeros=True)
-_betainc_program = double_program(_betainc)
+_betainc = _with_beta_slopes(lambda a, b, x: _betainc_by(a, b, x, FULL))
+_betainc_program = double_program(_betainc, _with_beta_slopes(lambda a, b, x: _betainc_by(a, b, x, SHORT)))
 
 
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:

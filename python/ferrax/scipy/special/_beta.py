@@ -11,7 +11,7 @@ import numpy as np
 from ferrax import lax
 from ferrax._core import with_weak_type
 from ferrax.lax._gamma import gamma_function
-from ferrax.lax._tails import exact_product, exact_sum, stirling, where
+from ferrax.lax._tails import exact_product, exact_sum, rarely, stirling, where
 from ferrax.lax.special import log_beta
 from ferrax.numpy._args import Array, ArrayLike
 from ferrax.scipy.special._args import double_program, real, smooth
@@ -65,6 +65,24 @@ def _beta(a: Array, b: Array) -> Array:
     return where(both, large, where(one, uneven, plain))
 
 
+#: Up to here sums of log Γ in float64 have the digits of float32, as exponents too.
+_SHORT = 1e5
+
+
+@smooth(lambda value, a, b: _log_slope(a, b), lambda value, a, b: _log_slope(b, a))
+def _short_betaln(a: Array, b: Array) -> Array:
+    plain = (lax.min(a, b) > 0) & (lax.max(a, b) < _SHORT)
+    p, q = where(plain, a, 1.0), where(plain, b, 1.0)
+    return rarely(~plain, _betaln, lax.lgamma(p) + lax.lgamma(q) - lax.lgamma(p + q), a, b)
+
+
+@smooth(lambda value, a, b: value * _log_slope(a, b), lambda value, a, b: value * _log_slope(b, a))
+def _short_beta(a: Array, b: Array) -> Array:
+    plain = (lax.min(a, b) > 0) & (lax.max(a, b) < _SHORT)
+    p, q = where(plain, a, 1.0), where(plain, b, 1.0)
+    return rarely(~plain, _beta, lax.exp(lax.lgamma(p) + lax.lgamma(q) - lax.lgamma(p + q)), a, b)
+
+
 def _comb_slopes(n: Array, k: Array) -> tuple[Array, Array]:
     rest = lax.digamma(where(n - k > -1, n - k + 1, 1.0))
     return lax.digamma(where(n > -1, n + 1, 1.0)) - rest, rest - lax.digamma(where(k > -1, k + 1, 1.0))
@@ -103,9 +121,12 @@ def _gamma_quotient(z: Array, m: Array) -> Array:
     return where(large, from_far, plain)
 
 
-@smooth(
+_poch_slopes = smooth(
     lambda value, z, m: value * (lax.digamma(z + m) - lax.digamma(z)), lambda value, z, m: value * lax.digamma(z + m)
 )
+
+
+@_poch_slopes
 def _poch(z: Array, m: Array) -> Array:
     # at a pole of Γ(z) a whole m has a limit, that of the reflected quotient
     pole = (z <= 0) & (z == lax.floor(z))
@@ -120,8 +141,15 @@ def _poch(z: Array, m: Array) -> Array:
     return where(m == 0, 1.0, where((z != z) | (m != m), float("nan"), value))
 
 
-_poch_program = double_program(_poch)
-_beta_program, _betaln_program = double_program(_beta), double_program(_betaln)
+@_poch_slopes
+def _short_poch(z: Array, m: Array) -> Array:
+    plain = (z > 0) & (z + m > 0) & (lax.max(z, z + m) < _SHORT)
+    start, end = where(plain, z, 1.0), where(plain, z + m, 1.0)
+    return rarely(~plain, _poch, lax.exp(lax.lgamma(end) - lax.lgamma(start)), z, m)
+
+
+_poch_program = double_program(_poch, _short_poch)
+_beta_program, _betaln_program = double_program(_beta, _short_beta), double_program(_betaln, _short_betaln)
 _comb_program, _multiset_program = double_program(_comb), double_program(_multisets)
 
 

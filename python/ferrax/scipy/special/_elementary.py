@@ -12,11 +12,11 @@ import numpy as np
 from ferrax import lax
 from ferrax._api import jit
 from ferrax.custom_derivatives import SymbolicZero, custom_jvp
-from ferrax.lax._tails import log_excess
+from ferrax.lax._tails import log_excess, rarely
 from ferrax.numpy._args import Array, ArrayLike
 from ferrax.numpy._dtype_functions import dtype_kind
 from ferrax.numpy._ufuncs import where
-from ferrax.scipy.special._args import double_program, in_single, inexact, real, smooth
+from ferrax.scipy.special._args import double_program, in_double, in_single, inexact, real, smooth
 
 __all__ = ["boxcox", "boxcox1p", "entr", "expit", "kl_div", "logit", "rel_entr", "xlog1py", "xlogy"]
 
@@ -165,16 +165,6 @@ def _entr(x: Array) -> Array:
     return where(x < 0, lax.full_like(x, -float("inf")), 0 - _xlogy(x, x))
 
 
-def _rel_entr(p: Array, q: Array) -> Array:
-    zero, one = lax.full_like(p, 0), lax.full_like(p, 1)
-    both = (p > 0) & (q > 0)
-    none = (p == 0) & (q >= 0)
-    safe_p, safe_q = where(both, p, one), where(both, q, one)
-    value = safe_p * _log_quotient(safe_p, safe_q)
-    outside = where((p == p) & (q == q), lax.full_like(p, float("inf")), p + q)
-    return where(both, value, where(none, zero, outside))
-
-
 @smooth(lambda value, p, q: 1 / p, lambda value, p, q: -1 / q)
 def _log_quotient(p: Array, q: Array) -> Array:
     """log(p / q) of positive numbers, with all digits where they are nearly equal."""
@@ -191,10 +181,62 @@ def _divergence(p: Array, q: Array) -> Array:
     return where(near, p * log_excess(where(near, d, lax.full_like(d, 0)), 18), p * _log_quotient(p, q) - p + q)
 
 
-def _kl_div(p: Array, q: Array) -> Array:
+@smooth(lambda value, p, q: 1 / p, lambda value, p, q: -1 / q)
+def _short_log_quotient(p: Array, q: Array) -> Array:
+    """log(p / q) by one logarithm: differences of nearly equal numbers are exact."""
+    size = lax.log1p(lax.abs(p - q) / lax.min(p, q))
+    return where(p < q, -size, size)
+
+
+@smooth(lambda value, p, q: _log_quotient(p, q), lambda value, p, q: (q - p) / q)
+def _short_divergence(p: Array, q: Array) -> Array:
+    """Of float32 numbers in float64: where they are nearly equal, half of the digits are left, which are enough."""
+    gap = lax.abs(p - q)
+    return lax.abs(p * lax.log1p(gap / lax.min(p, q)) - gap)
+
+
+def _outside(p: Array, q: Array) -> Array:
+    """The relative entropy where one of the two is not positive."""
+    none = (p == 0) & (q >= 0)
+    return where(none, lax.full_like(p, 0), where((p == p) & (q == q), lax.full_like(p, float("inf")), p + q))
+
+
+def _inside(p: Array, q: Array) -> tuple[Array, Array, Array]:
+    """Whether both are positive, and operands that are so elsewhere."""
     both, one = (p > 0) & (q > 0), lax.full_like(p, 1)
-    inside = _divergence(where(both, p, one), where(both, q, one))
-    return where(both, inside, _rel_entr(where(both, -one, p), q) - p + q)
+    return both, where(both, p, one), where(both, q, one)
+
+
+def _rel_entr(p: Array, q: Array) -> Array:
+    both, safe_p, safe_q = _inside(p, q)
+    return where(both, safe_p * _log_quotient(safe_p, safe_q), _outside(p, q))
+
+
+def _single_rel_entr(p: Array, q: Array) -> Array:
+    def far(p: Array, q: Array) -> Array:
+        # the quotient overflows, or there is none
+        both, safe_p, safe_q = _inside(p, q)
+        return where(both, safe_p * (lax.log(safe_p) - lax.log(safe_q)), _outside(p, q))
+
+    both, safe_p, safe_q = _inside(p, q)
+    value = safe_p * _short_log_quotient(safe_p, safe_q)
+    return rarely(~(both & lax.is_finite(value)), far, value, p, q)
+
+
+@jit
+def _short_rel_entr(p: Array, q: Array) -> Array:
+    return in_single(_single_rel_entr, p, q)
+
+
+def _kl_div(p: Array, q: Array) -> Array:
+    both, safe_p, safe_q = _inside(p, q)
+    return where(both, _divergence(safe_p, safe_q), _outside(p, q) - p + q)
+
+
+@jit
+def _short_kl_div(p: Array, q: Array) -> Array:
+    both, safe_p, safe_q = _inside(p, q)
+    return rarely(~both, lambda p, q: _outside(p, q) - p + q, in_double(_short_divergence, safe_p, safe_q), p, q)
 
 
 _rel_entr_program, _kl_div_program = double_program(_rel_entr), double_program(_kl_div)
@@ -218,7 +260,8 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     >>> ferrax.scipy.special.rel_entr(jnp.array([0., 1., 1.]), jnp.array([1., 1., 0.]))
     Array([ 0.,  0., inf], dtype=float32)
     """
-    return _rel_entr_program(*real("rel_entr", p, q, error=ValueError))
+    p, q = real("rel_entr", p, q, error=ValueError)
+    return (_rel_entr_program if p.dtype.itemsize == 8 else _short_rel_entr)(p, q)
 
 
 def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
@@ -231,7 +274,8 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     >>> ferrax.scipy.special.kl_div(jnp.array([0., 1., 1.]), jnp.array([1., 1., 0.]))
     Array([ 1.,  0., inf], dtype=float32)
     """
-    return _kl_div_program(*real("kl_div", p, q, error=ValueError))
+    p, q = real("kl_div", p, q, error=ValueError)
+    return (_kl_div_program if p.dtype.itemsize == 8 else _short_kl_div)(p, q)
 
 
 def _boxcox(log_x: Array, lmbda: Array) -> Array:

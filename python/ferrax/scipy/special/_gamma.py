@@ -16,7 +16,7 @@ from ferrax._api import jit
 from ferrax._core import asarray, with_weak_type
 from ferrax.custom_derivatives import custom_jvp
 from ferrax.lax._gamma import gamma_factors, gamma_function, nearest
-from ferrax.lax._tails import stirling, where
+from ferrax.lax._tails import rarely, stirling, where
 from ferrax.lax.special import zeta_sum
 from ferrax.numpy._args import Array, ArrayLike, concrete_or_error, require
 from ferrax.numpy._dtype_functions import dtype_kind
@@ -70,7 +70,15 @@ def _gamma_sign(x: Array) -> Array:
 
 _gamma_sign.defjvps(lambda t, ans, x: lax.full_like(x, 0))
 
-_gamma_program = double_program(gamma_function)
+
+@smooth(lambda value, x: value * lax.digamma(x))
+def _short_gamma(x: Array) -> Array:
+    """Γ with the digits of float32: the exponential of its logarithm, where that is small."""
+    plain = (x > 0) & (x < 40)
+    return rarely(~plain, gamma_function, lax.exp(lax.lgamma(where(plain, x, 1.0))), x)
+
+
+_gamma_program = double_program(gamma_function, _short_gamma)
 _complex_program = double_program(_complex_log_gamma)
 _complex_gamma = double_program(lambda z: lax.exp(_complex_log_gamma(z)))
 
@@ -153,7 +161,16 @@ def gamma(x: ArrayLike) -> Array:
     return with_weak_type(_complex_gamma(x) if dtype_kind(x.dtype) == "c" else _gamma_program(x), False)
 
 
-@smooth(lambda value, n: where(n < 0, 0.0, value * lax.digamma(where(n < 0, 0.0, n) + 1)))
+_next_slope = smooth(lambda value, n: where(n < 0, 0.0, value * lax.digamma(where(n < 0, 0.0, n) + 1)))
+
+
+@_next_slope
+def _short_gamma_of_next(n: Array) -> Array:
+    plain = (n >= 0) & (n < 40)
+    return rarely(~plain, _gamma_of_next, lax.exp(lax.lgamma(where(plain, n, 1.0) + 1)), n)
+
+
+@_next_slope
 def _gamma_of_next(n: Array) -> Array:
     """Γ(n + 1), without the rounding of n + 1; 0 for negative numbers."""
     large = n >= 1
@@ -164,7 +181,8 @@ def _gamma_of_next(n: Array) -> Array:
 @jit
 def _factorial(n: Array) -> Array:
     negative = n < 0
-    return in_double(_gamma_of_next, where(negative, lax.full_like(n, -1), n))
+    function = _gamma_of_next if n.dtype.itemsize == 8 else _short_gamma_of_next
+    return in_double(function, where(negative, lax.full_like(n, -1), n))
 
 
 def factorial(n: ArrayLike, exact: bool = False) -> Array:

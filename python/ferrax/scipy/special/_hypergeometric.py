@@ -109,21 +109,22 @@ def _series_1f1(a: Array, b: Array, x: Array, first: Array, least: Array) -> Arr
     return _loop(going, step, (constant(x, 0), first, first))[2]
 
 
-def _asymptotic_1f1(a: Array, b: Array, x: Array) -> tuple[Array, Array]:
+def _asymptotic_1f1(a: Array, b: Array, x: Array, far: Array) -> tuple[Array, Array]:
     """Γ(a)/Γ(b) exp(-x) x^(b-a) 1F1(a; b; x) for large x, and whether its terms become small enough."""
 
-    def step(k: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        term, total, open_ = state
-        k = lax.convert_element_type(k, np.float64) * constant(x, 1)
+    def going(k: Array, term: Array, total: Array, open_: Array) -> Array:
+        del term, total
+        return (open_ > 0) & (k < _ASYMPTOTIC_TERMS)
+
+    def step(k: Array, term: Array, total: Array, open_: Array) -> tuple[Array, ...]:
         following = term * (1 - a + k) * (b - a + k) / ((k + 1) * x)
-        falling = (open_ > 0) & (lax.abs(following) <= lax.abs(term))
+        falling = lax.abs(following) <= lax.abs(term)
         term = lax.select(falling, following, term)
         total = lax.select(falling, total + following, total)
-        return term, total, lax.select(falling, open_, constant(x, 0))
+        return k + 1, term, total, lax.select(falling, open_, constant(x, 0))
 
-    one = constant(x, 1)
-    with enable_x64(True):
-        term, total, _ = lax.fori_loop(0, _ASYMPTOTIC_TERMS, step, (one, one, one))
+    zero, one = constant(x, 0), constant(x, 1)
+    _, term, total, _ = _loop(going, step, (zero, one, one, lax.select(far, one, zero)))
     return total, lax.abs(term) <= _PRECISION * lax.abs(total)
 
 
@@ -138,7 +139,7 @@ def _raw_1f1(a: Array, b: Array, x: Array, by: int | None = None) -> Array:
     size = lax.select(finite, lax.abs(x), constant(x, 1))
     far = size > _ASYMPTOTIC_FROM
     safe = lax.select(far, size, constant(x, _ASYMPTOTIC_FROM))
-    expansion, converged = _asymptotic_1f1(alpha, b, safe)
+    expansion, converged = _asymptotic_1f1(alpha, b, safe, far)
     far = far & converged & ~_terminates(alpha) & ~_terminates(b)
     scale = _gamma_quotient((lax.select(far, b, constant(b, 1)),), (lax.select(far, alpha, constant(b, 1)),))
     # exp(x) in two factors, for results that are finite where it is not.
@@ -244,44 +245,43 @@ def _series_2f1(a: Array, b: Array, c: Array, z: Array, least: Array) -> tuple[A
     return total, slope
 
 
-def _taylor(
-    parameters: tuple[Array, Array, Array], distance: Array, h: Array, y: Array, slope: Array, least: Array
-) -> tuple[Array, Array]:
-    """y and y' at 1 - distance + h, from those at 1 - distance (DLMF 15.10.1), by `least` terms or more."""
-    a, b, c = parameters
-    z = 1 - distance
-    denominator = z * distance
-    moved = lax.select(h > 0, h, constant(h, 1))
-
-    def going(k: Array, here: Array, above: Array, total: Array, rise: Array) -> Array:
-        size = lax.abs(here) + lax.abs(above)
-        small = (size <= _PRECISION * lax.abs(total)) & (size * (k + 1) <= _PRECISION * lax.abs(rise))
-        return ((k < least) | ((size != 0) & ~small)) & (k < _MOST_TERMS) & (lax.abs(total) < np.inf)
-
-    def step(k: Array, here: Array, above: Array, total: Array, rise: Array) -> tuple[Array, ...]:
-        first = (k + 1) * ((1 - 2 * z) * k + (c - (a + b + 1) * z)) * moved * above
-        second = (k + a) * (k + b) * (moved * moved) * here
-        following = (second - first) / (denominator * (k + 1) * (k + 2))
-        return k + 1, above, following, total + following, rise + (k + 2) * following
-
-    above = slope * moved
-    _, _, _, total, rise = _loop(going, step, (constant(h, 0), y, above, y + above, above))
-    return lax.select(h > 0, total, y), lax.select(h > 0, rise / moved, slope)
-
-
 def _continued_2f1(a: Array, b: Array, c: Array, z: Array, distance: Array, least: Array) -> Array:
-    """2F1 for z < 1, where 1 - z is given."""
+    """2F1 for z < 1, where 1 - z is given: Taylor series, of `least` terms or more, lead from 1 - at to 1 - next.
+
+    One loop sums all of them (DLMF 15.10.1), so that no element waits for another one: a step adds a term, and begins
+    the next series where that ends one.
+    """
+    zero = constant(z, 0)
     y, slope = _series_2f1(a, b, c, lax.min(z, constant(z, 0.5)), least)
 
-    def going(at: Array, y: Array, slope: Array) -> Array:
-        del y, slope
+    def next_of(at: Array) -> Array:
+        return lax.max(0.5 * at, distance)
+
+    def moved(at: Array) -> Array:
+        h = at - next_of(at)
+        return lax.select(h > 0, h, constant(h, 1))
+
+    def going(at: Array, *state: Array) -> Array:
+        del state
         return at > distance
 
-    def step(at: Array, y: Array, slope: Array) -> tuple[Array, ...]:
-        following = lax.max(0.5 * at, distance)
-        return following, *_taylor((a, b, c), at, at - following, y, slope, least)
+    def step(at: Array, k: Array, here: Array, above: Array, total: Array, rise: Array) -> tuple[Array, ...]:
+        z, h = 1 - at, moved(at)
+        first = (k + 1) * ((1 - 2 * z) * k + (c - (a + b + 1) * z)) * h * above
+        second = (k + a) * (k + b) * (h * h) * here
+        term = (second - first) / (z * at * (k + 1) * (k + 2))
+        k, total, rise = k + 1, total + term, rise + (k + 2) * term
+        size = lax.abs(above) + lax.abs(term)
+        small = (size <= _PRECISION * lax.abs(total)) & (size * (k + 1) <= _PRECISION * lax.abs(rise))
+        more = ((k < least) | ((size != 0) & ~small)) & (k < _MOST_TERMS) & (lax.abs(total) < np.inf)
+        following = next_of(at)
+        start = rise / h * moved(following)
+        going_on, anew = (at, k, above, term, total, rise), (following, zero, total, start, total + start, start)
+        return tuple(lax.select(more, old, new) for old, new in zip(going_on, anew, strict=True))
 
-    return _loop(going, step, (lax.max(distance, constant(z, 0.5)), y, slope))[1]
+    at = lax.max(distance, constant(z, 0.5))
+    above = slope * moved(at)
+    return _loop(going, step, (at, zero, y, above, y + above, above))[2]
 
 
 def _smallest(options: list[tuple[Array, tuple[Array, Array]]]) -> tuple[Array, tuple[Array, Array]]:

@@ -6,16 +6,18 @@ Sources: DLMF 7; Wichura, "Algorithm AS 241: The percentage points of the normal
 
 from __future__ import annotations
 
+import functools
 from functools import partial
 
 import numpy as np
 
 from ferrax import lax
 from ferrax._api import jit
-from ferrax._core import asarray, with_weak_type
-from ferrax.lax._tails import exact_product, where
+from ferrax._core import asarray, weak_type, with_weak_type
+from ferrax.config import enable_x64
+from ferrax.lax._tails import exact_product, rarely, where
 from ferrax.numpy._args import Array, ArrayLike
-from ferrax.scipy.special._args import double_program, in_double, inexact, real, smooth
+from ferrax.scipy.special._args import double_program, in_double, in_single, inexact, real, smooth
 
 __all__ = ["erf", "erfc", "erfinv", "log_ndtr", "ndtr", "ndtri"]
 
@@ -63,8 +65,28 @@ def erfinv(x: ArrayLike) -> Array:
     return _erfinv(*real("erfinv", x))
 
 
-#: In float32 the primitive is JAX's formula, for the sake of random numbers, and loses digits near ±1.
-_erfinv = double_program(lax.erf_inv)
+@smooth(lambda value, x: float(np.sqrt(np.pi) / 2) * lax.exp(value * value))
+def _single_erfinv(x: Array) -> Array:
+    """In float32 the primitive is JAX's formula, for the sake of random numbers: it loses digits where x² was rounded.
+
+    What that changes is put back to first order: the formula is x times a function of log(1 - x²), whose slope follows
+    from that of the inverse, √π/2 exp(y²).
+    """
+    y = lax.erf_inv(x)
+    wide = [lax.convert_element_type(v, np.float64) for v in (x, x * x)]
+    lost = lax.convert_element_type(wide[0] * wide[0] - wide[1], np.float32)
+    large = (lax.abs(x) > 0.5) & (lax.abs(x) < 1)
+    safe_x, safe_y = where(large, x, 1.0), where(large, y, 0.0)
+    slope = float(np.sqrt(np.pi) / 2) * lax.exp(safe_y * safe_y) - safe_y / safe_x
+    return where(large, safe_y + slope * lost / (2 * safe_x), y)
+
+
+@jit
+def _erfinv(x: Array) -> Array:
+    if x.dtype.itemsize == 8:
+        return lax.erf_inv(x)
+    with enable_x64(True):
+        return with_weak_type(in_single(_single_erfinv, x), weak_type(x))
 
 
 def _checked(name: str, x: ArrayLike) -> Array:
@@ -128,16 +150,30 @@ def _log_ndtr_slope(x: Array, order: int) -> Array:
 
 @partial(jit, static_argnums=1)
 def _log_ndtr(x: Array, order: int) -> Array:
+    def far_out(x: Array) -> Array:
+        distant = where(x < _FAR, x, _FAR)
+        return -0.5 * distant * distant - lax.log(-distant * _ROOT) + lax.log(_tail_series(distant, order))
+
+    @smooth(lambda value, x: _log_ndtr_slope(x, order))
+    def short(x: Array) -> Array:
+        # the smaller one of the two probabilities
+        tail = 0.5 * lax.erfc(lax.abs(x) * _SQRT_HALF)
+        far = x < _FAR
+        other = 1 - tail
+        log = lax.log(where(x > 0, other, where(far, 0.5, tail)))
+        # log(1 - tail) by that of the rounded 1 - tail (Kahan)
+        left = 1 - other
+        near = where(x > 0, where(left == 0, -tail, log * tail / left), log)
+        return rarely(far, far_out, near, x)
+
     @smooth(lambda value, x: _log_ndtr_slope(x, order))
     def log_ndtr(x: Array) -> Array:
         far, upper = x < _FAR, x > -0.5
-        distant = where(far, x, _FAR)
-        tail = -0.5 * distant * distant - lax.log(-distant * _ROOT) + lax.log(_tail_series(distant, order))
         below = lax.log(_ndtr(where(far | upper, -1.0, x)))
         above = lax.log1p(-_ndtr(where(upper, -x, -1.0)))
-        return where(far, tail, where(upper, above, below))
+        return where(far, far_out(x), where(upper, above, below))
 
-    return in_double(log_ndtr, x)
+    return in_double(log_ndtr if x.dtype == _DTYPES[1] else short, x)
 
 
 # Numerators and denominators of Wichura's quotients, in the middle, in the tails, and far out, the highest power first.
@@ -161,29 +197,50 @@ _FAR_OUT = (
 )  # fmt: skip
 
 
-def _quotient(coefficients: tuple[tuple[float, ...], tuple[float, ...]], r: Array) -> Array:
-    above, below = (lax.full_like(r, c[0]) for c in coefficients)
-    for p, q in zip(coefficients[0][1:], coefficients[1][1:], strict=True):
-        above, below = above * r + p, below * r + q
+_Quotient = tuple[tuple[float, ...], tuple[float, ...]]
+
+
+def _quotient(coefficients: _Quotient, r: Array) -> Array:
+    above, below = (functools.reduce(lambda s, c: s * r + c, p[1:], lax.full_like(r, p[0])) for p in coefficients)
     return above / below
+
+
+#: Those that have the digits of float32, nearly.
+_SHORT_MIDDLE = (
+    (59.109374720, 159.29113202, 50.434271938, 3.3871327179),
+    (67.187563600, 78.757757664, 17.895169469, 1.0),
+)
+_SHORT_TAIL = (0.17023821103, 1.3067284816, 2.7568153900, 1.4234372777), (0.12021132975, 0.73700164250, 1.0)
+_SHORT_FAR_OUT = (
+    (1.7337203997e-2, 4.2868294337e-1, 3.0812263860, 6.6579051150), (1.2258202635e-2, 2.4197894225e-1, 1.0)
+)  # fmt: skip
 
 
 @smooth(lambda value, p: 1 / _density(value))
 def _ndtri(p: Array) -> Array:
+    return _quantile(p, _MIDDLE, _TAIL, _FAR_OUT)
+
+
+@smooth(lambda value, p: 1 / _density(value))
+def _short_ndtri(p: Array) -> Array:
+    return _quantile(p, _SHORT_MIDDLE, _SHORT_TAIL, _SHORT_FAR_OUT)
+
+
+def _quantile(p: Array, near_half: _Quotient, in_tail: _Quotient, far_out: _Quotient) -> Array:
     q = p - 0.5
     middle = lax.abs(q) <= 0.425
     near = where(middle, q, 0.0)
-    inner = near * _quotient(_MIDDLE, 0.180625 - near * near)
+    inner = near * _quotient(near_half, 0.180625 - near * near)
     valid = (p > 0) & (p < 1)
     rest = where(valid & ~middle, where(q < 0, p, 1 - p), 0.05)
     r = lax.sqrt(-lax.log(rest))
-    outer = where(r <= 5, _quotient(_TAIL, r - 1.6), _quotient(_FAR_OUT, r - 5))
+    outer = where(r <= 5, _quotient(in_tail, r - 1.6), _quotient(far_out, r - 5))
     outer = where(valid, outer, where((p == 0) | (p == 1), float("inf"), float("nan")))
     return where(middle, inner, where(q < 0, -outer, outer))
 
 
 _ndtr_programs = {_DTYPES[0]: double_program(_short_ndtr), _DTYPES[1]: double_program(_ndtr)}
-_ndtri_program = double_program(_ndtri)
+_ndtri_program = double_program(_ndtri, _short_ndtri)
 
 
 def ndtr(x: ArrayLike) -> Array:
@@ -250,6 +307,6 @@ def ndtri(p: ArrayLike) -> Array:
     >>> import ferrax.numpy as jnp
     >>> import ferrax.scipy.special
     >>> ferrax.scipy.special.ndtri(jnp.array([0., 0.5, 0.975]))
-    Array([     -inf, 0.       , 1.9599644], dtype=float32)
+    Array([     -inf, 0.       , 1.9599646], dtype=float32)
     """
     return _ndtri_program(_checked("ndtri", p))

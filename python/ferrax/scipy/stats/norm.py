@@ -131,7 +131,7 @@ def isf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 
     >>> from ferrax.scipy.stats import norm
     >>> float(norm.isf(1e-10))
-    6.3613409996032715
+    6.361340522766113
     """
     q, loc, scale = _common.parameters("norm.isf", q, loc, scale)
     return loc - scale * _normal.ndtri(q)

@@ -165,6 +165,8 @@ pub(crate) struct RegisterLoop {
     pub lane: Width,
     /// Elements of the vectors, 1 if there are none.
     pub elements: usize,
+    /// Whether each register of elements takes as many steps as its own need.
+    pub apart: bool,
     pub code: Vec<Instr>,
     /// Where the code of its handlers is, where that was put together for it: it lives as long as the program.
     pub _fused: Option<Fused>,
@@ -208,6 +210,7 @@ impl RegisterLoop {
         match self.trips {
             Trips::Fixed(n) => write!(out, ", {n} steps")?,
             Trips::Below { .. } => write!(out, ", counted")?,
+            Trips::Tested if self.apart => write!(out, ", while a condition holds for an element")?,
             Trips::Tested => write!(out, ", while a condition holds")?,
         }
         if self.elements > 1 { write!(out, ", {} elements", self.elements) } else { Ok(()) }

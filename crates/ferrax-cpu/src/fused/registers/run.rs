@@ -4,7 +4,31 @@
 use super::{Held, Input, Limit, Part, RegisterLoop, Trips};
 use crate::machine::loops;
 use crate::machine::loops::families::Width;
+use crate::pool;
 use smallvec::SmallVec;
+use std::ops::Range;
+
+/// Registers of elements that one task takes, where each takes its own steps.
+const TURNS: usize = 8;
+/// Steps that a loop is taken to have where that is not known, of operations of a nanosecond.
+const APART_STEPS: usize = 16;
+
+/// What tasks share of a loop whose elements go on alone.
+struct Shared<'a> {
+    registers: &'a RegisterLoop,
+    scalars: &'a [u64],
+    ins: &'a [*mut u8],
+    outs: &'a [*mut u8],
+}
+// SAFETY: a task reads and writes its own elements alone.
+unsafe impl Sync for Shared<'_> {}
+
+impl Shared<'_> {
+    unsafe fn turns(&self, turns: Range<usize>) {
+        // SAFETY: the caller's contract.
+        unsafe { self.registers.turns(turns, self.scalars, None, (self.ins, self.outs)) }
+    }
+}
 
 /// A place of the loop's memory: lanes of 4 bytes, or half as many of 8.
 #[derive(Clone, Copy)]
@@ -72,17 +96,40 @@ impl RegisterLoop {
             if steps == Some(0) {
                 return copy(&self.carried, ins, outs);
             }
-            let mut memory: SmallVec<[Place; 32]> = SmallVec::from_elem(Place([0; 16]), self.places);
-            let base: *mut u8 = memory.as_mut_ptr().cast();
             // Results may be where scalars were, and those are needed for every register of elements.
             let scalars: SmallVec<[u64; 16]> =
                 self.inputs.iter().map(|i| number(ins[i.operand], i.held, i.element)).collect();
             // Arrays are worked on where they end up.
             copy(&self.arrays, ins, outs);
-            let lanes = self.lanes();
-            for first in (0..self.elements).step_by(lanes) {
-                let count = lanes.min(self.elements - first);
-                self.fill(&mut memory, &scalars, (ins, outs), (first, count));
+            let turns = self.elements.div_ceil(self.lanes());
+            if self.apart {
+                let shared = Shared { registers: self, scalars: &scalars, ins, outs };
+                let time = (turns * self.per_step * APART_STEPS) as u64;
+                pool::share(time, turns.div_ceil(TURNS), &|_, k| shared.turns(k * TURNS..turns.min((k + 1) * TURNS)));
+            } else {
+                self.turns(0..turns, &scalars, steps, (ins, outs));
+            }
+            self.finish(steps.unwrap_or(0), ins, outs);
+        }
+    }
+
+    /// Runs the program for some registers of elements.
+    unsafe fn turns(
+        &self,
+        turns: Range<usize>,
+        scalars: &[u64],
+        steps: Option<usize>,
+        (ins, outs): (&[*mut u8], &[*mut u8]),
+    ) {
+        let mut memory: SmallVec<[Place; 32]> = SmallVec::from_elem(Place([0; 16]), self.places);
+        let base: *mut u8 = memory.as_mut_ptr().cast();
+        self.constants(&mut memory);
+        let lanes = self.lanes();
+        for first in turns.map(|turn| turn * lanes) {
+            let count = lanes.min(self.elements - first);
+            // SAFETY: the caller's contract.
+            unsafe {
+                self.fill(&mut memory, scalars, (ins, outs), (first, count));
                 let code = self.code.as_ptr();
                 let start = if self.reverse { steps.unwrap_or(0).wrapping_sub(1) } else { 0 };
                 loops::run(self.isa, code, code.add(self.head), base, start, steps.unwrap_or(0));
@@ -93,7 +140,6 @@ impl RegisterLoop {
                     (0..count).for_each(|i| put(outs[o.operand], o.held, from + i, place.get(self.lane, i)));
                 }
             }
-            self.finish(steps.unwrap_or(0), ins, outs);
         }
     }
 
@@ -114,7 +160,18 @@ impl RegisterLoop {
         }
     }
 
-    /// Puts the mask, constants, operands and addresses in place for the elements from `first` on.
+    /// Puts the constants in place, which nothing writes.
+    fn constants(&self, memory: &mut [Place]) {
+        for &(at, bits) in &self.constants {
+            memory[at as usize / size_of::<Place>()].fill(self.lane, bits);
+        }
+        for (at, lanes) in &self.patterns {
+            let place = &mut memory[*at as usize / size_of::<Place>()];
+            lanes.iter().enumerate().for_each(|(i, &bits)| place.set(self.lane, i, bits));
+        }
+    }
+
+    /// Puts the mask, operands and addresses in place for the elements from `first` on.
     unsafe fn fill(
         &self,
         memory: &mut [Place],
@@ -123,13 +180,6 @@ impl RegisterLoop {
         (first, count): (usize, usize),
     ) {
         (0..self.lanes()).for_each(|i| memory[0].set(self.lane, i, if i < count { !0 } else { 0 }));
-        for &(at, bits) in &self.constants {
-            memory[at as usize / size_of::<Place>()].fill(self.lane, bits);
-        }
-        for (at, lanes) in &self.patterns {
-            let place = &mut memory[*at as usize / size_of::<Place>()];
-            lanes.iter().enumerate().for_each(|(i, &bits)| place.set(self.lane, i, bits));
-        }
         for (input, &scalar) in self.inputs.iter().zip(scalars) {
             let place = &mut memory[input.at as usize / size_of::<Place>()];
             if input.part == Part::One {

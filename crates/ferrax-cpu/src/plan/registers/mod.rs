@@ -1,5 +1,6 @@
 //! From a loop's node to its program.
 
+mod apart;
 mod cells;
 mod forms;
 mod indexed;
@@ -19,7 +20,7 @@ use crate::machine::loops::assemble::{Home, Op, PLACE, Val};
 use crate::machine::loops::families::{self, Access, Two, Width};
 use crate::plan::constants;
 use crate::simd::{self, Isa};
-use ferrax_loops::{Graph, Kind, Node, Type};
+use ferrax_loops::{Graph, Kind, Node, Type, ValueId};
 use forms::{Fit, Form, MOST_CELLS, Style, passes};
 use ranges::{counted, counter};
 use translate::Translator;
@@ -32,6 +33,8 @@ const MOST_MEMORY: u32 = 64 << 10;
 struct Shape<'g> {
     body: &'g Graph,
     cond: Option<&'g Graph>,
+    /// What holds for the elements that go on, where the condition is that there is one.
+    going: Option<&'g Graph>,
     /// Constants of the body, which come just before the carried operands; those of the condition come first.
     consts: usize,
     carry: usize,
@@ -55,10 +58,12 @@ pub(crate) fn plan(g: &Graph, node: &Node) -> Option<RegisterLoop> {
     let isa = simd::isa()?;
     let (Kind::While { body, .. } | Kind::Scan { body, .. }) = &node.kind else { return None };
     let body = &*constants::fold(body.clone());
+    let going = if let Kind::While { cond, .. } = &node.kind { apart::going(cond) } else { None };
     let shape = match &node.kind {
         Kind::While { cond, cond_consts, body_consts, .. } => Shape {
             body,
             cond: Some(cond),
+            going: going.as_ref(),
             consts: *body_consts,
             carry: node.inputs.len() - cond_consts - body_consts,
             first_carry: cond_consts + body_consts,
@@ -68,6 +73,7 @@ pub(crate) fn plan(g: &Graph, node: &Node) -> Option<RegisterLoop> {
         Kind::Scan { length, reverse, consts, carry, .. } => Shape {
             body,
             cond: None,
+            going: None,
             consts: *consts,
             carry: *carry,
             first_carry: *consts,
@@ -91,7 +97,7 @@ pub(crate) fn plan(g: &Graph, node: &Node) -> Option<RegisterLoop> {
         both.filter_map(made).min_by(|a, b| a.cost.total_cmp(&b.cost))
     };
     let found = made(Style::Vectors).or_else(others)?.made;
-    (found.elements <= most_elements(found.isa)).then_some(found)
+    (found.apart || found.elements <= most_elements(found.isa)).then_some(found)
 }
 
 /// A loop's program, what a step of it costs, and how many elements its vectors or its widest small array have.
@@ -108,6 +114,8 @@ struct Planner<'g> {
     shape: &'g Shape<'g>,
     isa: Isa,
     t: Translator,
+    /// Operands that do not change.
+    fixed: Vec<(ValueId, Form)>,
     inputs: Vec<Input>,
     streams: Vec<Stream>,
     carried: Vec<Carried>,
@@ -124,6 +132,7 @@ impl<'g> Planner<'g> {
             isa,
             // The first place holds the mask.
             t: Translator::new((isa, lane), style, PLACE),
+            fixed: Vec::new(),
             inputs: Vec::new(),
             streams: Vec::new(),
             carried: Vec::new(),
@@ -144,13 +153,19 @@ impl<'g> Planner<'g> {
 
     /// An operand that does not change, as values in the loop's memory.
     fn fixed(&mut self, operand: usize) -> Option<Form> {
-        let ty = self.g.ty(self.node.inputs[operand]);
-        self.each(ty, false, |s, element, part| {
+        let v = self.node.inputs[operand];
+        if let Some((_, found)) = self.fixed.iter().find(|f| f.0 == v) {
+            return Some(found.clone());
+        }
+        let ty = self.g.ty(v);
+        let form = self.each(ty, false, |s, element, part| {
             let v = s.t.value(true, part.is_vector());
             let at = s.t.asm.in_memory(v);
             s.inputs.push(Input { at, operand, element, part, held: Held::of(ty.dtype) });
             Some(v)
-        })
+        })?;
+        self.fixed.push((v, form.clone()));
+        Some(form)
     }
 
     /// A value whose cells, each by its first element, `one` makes; in memory, bytes do not fill lanes.
@@ -268,12 +283,16 @@ impl<'g> Planner<'g> {
         for (k, ty) in body.types[consts + carry..body.params].iter().enumerate() {
             args.push(self.read(ty, first_carry + carry + k)?);
         }
+        let going = if self.apart().is_some() { Some(self.condition(&carry_values)?) } else { None };
         let outs = self.t.graph(body, &args)?;
         for (k, form) in outs.iter().enumerate().skip(carry) {
             self.write(body.ty(body.outputs[k]), k, form)?;
         }
         for c in &mut self.carried {
             c.out = self.t.part(&outs[c.index], c.element, c.part)?;
+        }
+        if going.is_some_and(|going| !self.stay(going)) {
+            return None;
         }
         // An array must leave a step in the state that the next one finds.
         for (value, out) in carry_values.iter_mut().zip(&outs) {
@@ -291,16 +310,13 @@ impl<'g> Planner<'g> {
     fn build(mut self) -> Option<Planned> {
         let (mut ops, carry_values) = self.body()?;
         let mut test = None;
-        if let Some(cond) = self.shape.cond {
-            let cond_consts = self.shape.first_carry - self.shape.consts;
-            let mut args: Vec<Form> = (0..cond_consts).map(|k| self.input(k, (cond, k))).collect::<Option<_>>()?;
-            args.extend(carry_values);
-            let Form::Lanes(found) = self.t.graph(cond, &args)?[0] else { return None };
-            test = Some((std::mem::take(&mut self.t.ops), found)).filter(|_| !self.t.vector[found as usize]);
-            test.as_ref()?;
+        if self.shape.cond.is_some() {
+            let found = self.condition(&carry_values)?;
+            test = Some((std::mem::take(&mut self.t.ops), found));
         }
         let trips = match &test {
             None => Trips::Fixed(self.shape.length),
+            Some(_) if self.apart().is_some() => Trips::Tested,
             Some((cond, found)) => self.count(&ops, cond, *found).unwrap_or(Trips::Tested),
         };
         let test = test.filter(|_| matches!(trips, Trips::Tested));
@@ -417,6 +433,7 @@ impl Planner<'_> {
     }
 
     fn assemble(mut self, parts: Parts) -> Option<RegisterLoop> {
+        let apart = self.apart().is_some();
         let Parts { ops, counters, trips, test } = parts;
         // What does not change is computed once, and read from memory.
         let once = std::mem::take(&mut self.t.once);
@@ -452,6 +469,7 @@ impl Planner<'_> {
             isa: self.isa,
             lane: self.t.lane,
             elements: self.t.elements,
+            apart,
             code: std::mem::take(&mut asm.code),
             _fused: fused,
             head,
@@ -498,6 +516,7 @@ impl Planner<'_> {
 
     /// The instructions of a step, up to the jump back.
     fn steps(&mut self, ops: &[Op], test: Option<&(Vec<Op>, Val)>, entry: usize) {
+        let back = if self.apart().is_some() { families::any_back() } else { families::test_back() };
         let asm = &mut self.t.asm;
         let homes: Vec<(Val, Home)> = self.carried.iter().map(|c| (c.param, c.home)).collect();
         let outs: Vec<(Val, Home)> = self.carried.iter().map(|c| (c.out, c.home)).collect();
@@ -517,7 +536,7 @@ impl Planner<'_> {
         homes.iter().for_each(|h| asm.pin(h.1));
         asm.section(cond, &live, &[]);
         let r = asm.held_in(*found);
-        asm.control(families::test_back(), &[r], 0);
+        asm.control(back, &[r], 0);
     }
 }
 

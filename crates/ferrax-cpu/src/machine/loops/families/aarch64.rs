@@ -333,3 +333,12 @@ pub fn count_back() -> Family {
 pub fn test_back() -> Family {
     jumps!(32, ["a"], "fmov w9, s\\a\ncbz w9, 2f\nmov x0, x4\nldr x16, [x0]\nbr x16\n2:\nadd x0, x0, #24")
 }
+
+/// Jumps back while a lane of a is not 0 that the mask at the start of the loop's memory has.
+pub fn any_back() -> Family {
+    jumps!(
+        64,
+        ["a"],
+        "ldr q16, [x1]\nand v16.16b, v16.16b, v\\a\\().16b\numaxv s16, v16.4s\nfmov w9, s16\ncbz w9, 2f\nmov x0, x4\nldr x16, [x0]\nbr x16\n2:\nadd x0, x0, #24"
+    )
+}

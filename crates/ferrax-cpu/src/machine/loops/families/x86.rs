@@ -32,15 +32,18 @@ macro_rules! rows {
 
 /// A family from the text of its handlers for 512 and for 256 bits, which go on to the next instruction.
 macro_rules! family {
-    ($slot:literal, $vars:tt, $t512:expr, $t256:expr) => {{
-        rows!(v512, $slot, $vars, concat!($t512, "\nadd rdi, 24"));
-        rows!(v256, $slot, $vars, concat!($t256, "\nadd rdi, 24"));
-        Family { tables: [Code(v512 as *const ()), Code(v256 as *const ())], slot: $slot }
-    }};
+    ($slot:literal, $vars:tt, $t512:expr, $t256:expr) => {
+        jumps!($slot, $vars, concat!($t512, "\nadd rdi, 24"), concat!($t256, "\nadd rdi, 24"))
+    };
 }
 
-/// A family whose text is the same for both widths and says where it goes.
+/// A family whose text says where it goes, and may be the same for both widths.
 macro_rules! jumps {
+    ($slot:literal, $vars:tt, $t512:expr, $t256:expr) => {{
+        rows!(v512, $slot, $vars, $t512);
+        rows!(v256, $slot, $vars, $t256);
+        Family { tables: [Code(v512 as *const ()), Code(v256 as *const ())], slot: $slot }
+    }};
     ($slot:literal, $vars:tt, $text:expr) => {{
         rows!(table, $slot, $vars, $text);
         Family { tables: [Code(table as *const ()); 2], slot: $slot }
@@ -593,4 +596,14 @@ pub fn count_back() -> Family {
 /// Jumps back while the first lane of a is not 0.
 pub fn test_back() -> Family {
     jumps!(32, ["a"], "vmovd eax, xmm\\a\ntest eax, eax\njz 2f\nmov rdi, r8\njmp qword ptr [rdi]\n2:\nadd rdi, 24")
+}
+
+/// Jumps back while a lane of a is not 0 that the mask at the start of the loop's memory has.
+pub fn any_back() -> Family {
+    jumps!(
+        32,
+        ["a"],
+        "vmovdqu64 zmm8, [rsi]\nvptestmd k1, zmm8, zmm\\a\nkortestw k1, k1\njz 2f\nmov rdi, r8\njmp qword ptr [rdi]\n2:\nadd rdi, 24",
+        "vmovdqu ymm8, [rsi]\nvptest ymm8, ymm\\a\njz 2f\nmov rdi, r8\njmp qword ptr [rdi]\n2:\nadd rdi, 24"
+    )
 }
