@@ -54,7 +54,8 @@ def _custom_jvp_call(bind: _Bind, *args: Any, subfuns: Sequence[Any] = (), **par
     if not subfuns:
         return list(bind(*args, **params))
     if "jvp" not in params:
-        return _with_rule(*subfuns, args, params["symbolic_zeros"])
+        fun, jvp = subfuns
+        return _with_rule(fun, jvp, args, params["symbolic_zeros"])
     rule = named_function(str(params["jvp"]))
     count = len(args) - rule.arity  # of constants, which the rule has itself
     fun = functools.partial(subfuns[0].call_wrapped, *args[:count])
