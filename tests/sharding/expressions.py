@@ -228,6 +228,8 @@ lax.dynamic_index_in_dim(jnp.arange(4.0), jax.device_put(jnp.array(1), devs[3]))
 lax.dynamic_update_slice(jnp.arange(4.0), jnp.ones(2), (jax.device_put(jnp.array(1), devs[3]),)).devices()
 lax.dynamic_update_index_in_dim(jnp.arange(4.0), 1.0, jax.device_put(jnp.array(1), devs[3]), 0).devices()
 place(x, 'x')[0, jnp.array(1)]
+jax.jit(lambda v: v + 1, in_shardings=s())(jax.device_put(x, devs[3]))
+jax.jit(lambda v: v + 1, in_shardings=s()).lower(jax.device_put(x, devs[3])).compile()(x)
 multihost_utils.process_allgather(np.arange(3), tiled=True)
 multihost_utils.process_allgather(place(x, 'x')).shape
 multihost_utils.global_array_to_host_local_array(place(x, 'x', 'y'), m, P('x')).sharding
