@@ -569,7 +569,7 @@ def _with_axes(axes: list[tuple[Any, int]], fun: Callable[..., Any]) -> Callable
 
 
 def types_in_use(args: Any) -> Any:
-    """Enters the mesh whose explicit axes divide arguments that are types, if no other mesh is in use.
+    """Enters the mesh whose explicit axes divide arguments, if no other mesh is in use.
 
     Args:
       args: pytree of arguments.
@@ -577,12 +577,15 @@ def types_in_use(args: Any) -> Any:
     Returns:
       A context manager.
     """
-    structs = [x for x in tree_util.tree_leaves(args) if type(x) is ShapeDtypeStruct and x.sharding is not None]
-    if not structs or not _ferrax.is_eager():
+    if not _ferrax.is_eager():
+        return contextlib.nullcontext()
+    kinds = (ShapeDtypeStruct, _ferrax.ArrayImpl)
+    shardings = [x.sharding for x in tree_util.tree_leaves(args) if type(x) in kinds and x.sharding is not None]
+    if not shardings:
         return contextlib.nullcontext()
     from ferrax.sharding._context import explicit_mesh
 
-    return explicit_mesh(x.sharding for x in structs)
+    return explicit_mesh(shardings)
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

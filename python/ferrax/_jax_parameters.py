@@ -10,15 +10,16 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ferrax import _ferrax, lax
+from ferrax import _ferrax, jvp as derivative, lax
 from ferrax._core import Array
 from ferrax._devices import device_put
-from ferrax._named_functions import named_function
+from ferrax._named_functions import name_function, named_function
+from ferrax._primitives import Zero
 from ferrax.core import eval_jaxpr
 from ferrax.extend.core import jaxpr_as_fun
 from ferrax.extend.linear_util import wrap_init
 
-__all__ = ["TRANSLATED", "with_subfuns"]
+__all__ = ["TRANSLATED", "functions_of", "with_subfuns"]
 
 _Bind = Callable[..., Any]
 
@@ -52,6 +53,9 @@ def with_subfuns(*, call_jaxpr: Any, jvp: Any, **params: Any) -> dict[str, Any]:
 def _custom_jvp_call(bind: _Bind, *args: Any, subfuns: Sequence[Any] = (), **params: Any) -> list[Any]:
     if not subfuns:
         return list(bind(*args, **params))
+    if "jvp" not in params:
+        fun, jvp = subfuns
+        return _with_rule(fun, jvp, args, params["symbolic_zeros"])
     rule = named_function(str(params["jvp"]))
     count = len(args) - rule.arity  # of constants, which the rule has itself
     fun = functools.partial(subfuns[0].call_wrapped, *args[:count])
@@ -60,6 +64,64 @@ def _custom_jvp_call(bind: _Bind, *args: Any, subfuns: Sequence[Any] = (), **par
             str(params["name"]), fun, rule, rule.complaints, params["symbolic_zeros"], list(args[count:])
         )
     )
+
+
+def _with_rule(fun: Any, jvp: Any, args: Sequence[Any], symbolic_zeros: bool) -> list[Any]:
+    """A function with a rule of flat primals and tangents, applied."""
+    from ferrax.custom_derivatives import as_tangent, symbolic
+
+    def rule(both: Sequence[Any], zero: list[bool]) -> list[Any]:
+        n = len(both) // 2
+        return [as_tangent(x) for x in jvp.call_wrapped(*both[:n], *symbolic(both[n:], zero))]
+
+    def wrong(i: int, got: str, wanted: str, *primal: str) -> TypeError:
+        return TypeError(f"the rule of a custom_jvp_call gave {got} for result {i}, expected {wanted}")
+
+    name_function(rule, "jvp", complaints=(wrong, wrong), arity=len(args))
+    call = functools.partial(_listed, fun)
+    return list(_ferrax.bind_custom_jvp("fun", call, rule, (wrong, wrong), symbolic_zeros, list(args)))
+
+
+def _listed(fun: Any, *args: Any) -> list[Any]:
+    return list(fun.call_wrapped(*args))
+
+
+def functions_of(equation: Any) -> list[Any]:
+    """The function of an operation with derivatives of its own, and its rules, as JAX hands them to a trace.
+
+    Args:
+      equation: the operation, with its parameters.
+
+    Returns:
+      The function; of a `custom_jvp_call` a rule of primals and tangents that gives results and their tangents, of a
+      `custom_vjp_call` one of operands, each followed by whether it is differentiated, that gives residuals and
+      results, and one of residuals and cotangents.
+    """
+    params, count = equation.params, len(equation.invars)
+    fun = jaxpr_as_fun(params["call_jaxpr"])
+    jvp, fwd, bwd = (named_function(str(params.get(key))) for key in ("jvp", "fwd", "bwd"))
+    if equation.primitive.name == "custom_vjp_call":
+        skipped = 0 if fwd is None else count - fwd.arity  # constants, which rules have themselves
+
+        def forward(*pairs: Any) -> list[Any]:
+            outs, residuals = fwd(list(pairs[1 + 2 * skipped :: 2]), *pairs[2 * skipped :: 2])
+            return [*residuals, *outs]
+
+        def backward(*values: Any) -> list[Any]:
+            n = len(values) - len(params["call_jaxpr"].out_avals)
+            return [Zero(v.aval) for v in equation.invars[:skipped]] + bwd(list(values[:n]), list(values[n:]), [])
+
+        return [wrap_init(f) for f in (fun, forward, backward)]
+
+    def rule(*both: Any) -> list[Any]:
+        primals, tangents = both[:count], both[count:]
+        if jvp is None:  # a program that was read, or one of Rust
+            outs, dots = derivative(equation.apply, primals, tangents)
+            return [*outs, *dots]
+        first = count - jvp.arity
+        return list(jvp([*primals[first:], *tangents[first:]], []))
+
+    return [wrap_init(fun), wrap_init(rule)]
 
 
 def _device_put(
@@ -73,6 +135,10 @@ def _fft(bind: _Bind, x: Any, *, fft_type: Any, fft_lengths: Sequence[int]) -> A
     return bind(x, fft_type=kind, fft_lengths=tuple(fft_lengths))
 
 
+def _mul(bind: _Bind, x: Any, y: Any, *, out_dtype: Any = None) -> Array:
+    return bind(x, y) if out_dtype is None else lax.mul(x, y, out_dtype=out_dtype)
+
+
 #: By the primitive's name: a function of what binds it with ferrax's parameters, the operands and JAX's parameters.
 TRANSLATED: dict[str, Callable[..., Any]] = {
     "approx_top_k": _approx_top_k,
@@ -82,4 +148,5 @@ TRANSLATED: dict[str, Callable[..., Any]] = {
     "custom_jvp_call": _custom_jvp_call,
     "device_put": _device_put,
     "fft": _fft,
+    "mul": _mul,
 }

@@ -24,6 +24,8 @@ _SILENT: dict[str, dict[str, Any]] = {
     "convert_element_type": {"sharding": None},
     "dot_general": {"precision": None, "preferred_element_type": None, "out_sharding": None},
     "eigh": {"algorithm": None, "subset_by_index": None},
+    "jit": {"inline": False},
+    "mul": {"out_dtype": None},
     "svd": {"algorithm": None, "subset_by_index": None},
 }
 
@@ -38,6 +40,10 @@ def _value(name: str, key: str, value: Any) -> Any:
         from ferrax._evaluate import _parsed
 
         return _parsed(value)
+    if key == "fft_type":
+        from ferrax import lax
+
+        return lax.FftType(int(value))
     if name == "dot_general" and key == "dimension_numbers":
         return tuple(tuple(map(tuple, pair)) for pair in value)
     return value

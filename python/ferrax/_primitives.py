@@ -209,6 +209,9 @@ class Primitive:
             from ferrax.extend.core._traces import find_top_trace
 
             return self.bind_with_trace(find_top_trace(args), args, [_ferrax.typeof(x) for x in args], params)
+        return self._bound(*args, **params)
+
+    def _bound(self, *args: Any, **params: Any) -> Any:
         outs = _ferrax.bind_primitive(self, args, params)
         return outs if self.multiple_results else outs[0]
 
@@ -274,16 +277,18 @@ class Primitive:
         return bind_with_trace
 
     def bind_with_trace(self, trace: Any, args: Any, avals: Any, params: dict[str, Any]) -> Any:
-        """Applies the operation; the operands decide which transformation gets it.
+        """Hands the operation to a transformation.
 
         Args:
-          trace: the transformation at work, which does not matter.
+          trace: the transformation.
           args: the operands.
           avals: their types, which do not matter.
           params: the parameters.
         """
-        outs = _ferrax.bind_primitive(self, tuple(args), params)
-        return outs if self.multiple_results else outs[0]
+        if self.name == "custom_jvp_call" and len(params.get("subfuns", ())) == 2:
+            fun, jvp = params["subfuns"]
+            return trace.process_custom_jvp_call(self, fun, jvp, args, symbolic_zeros=params["symbolic_zeros"])
+        return trace.process_primitive(self, args, params)
 
     def is_high(self, *avals: Any, **params: Any) -> bool:
         """Whether the operation is one of values that are no arrays: no."""
@@ -445,13 +450,13 @@ class BuiltIn(Primitive):
         super().__init__(name)
         self.multiple_results = multiple_results
 
-    def bind(self, *args: Any, **params: Any) -> Any:
+    def _bound(self, *args: Any, **params: Any) -> Any:
         """Applies the operation, with its parameters as equations show them or as JAX has them."""
         if self.name in _TRANSLATED:
             from ferrax._jax_parameters import TRANSLATED
 
-            return TRANSLATED[self.name](super().bind, *args, **params)
-        return super().bind(*args, **params)
+            return TRANSLATED[self.name](super()._bound, *args, **params)
+        return super()._bound(*args, **params)
 
     def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
         """The parameters of an equation as `bind` takes them; programs with derivatives of their own are `subfuns`."""
@@ -473,7 +478,7 @@ class BuiltIn(Primitive):
 
 
 #: The keys of `ferrax._jax_parameters.TRANSLATED`.
-_TRANSLATED = frozenset(["approx_top_k", "call", "closed_call", "conj", "custom_jvp_call", "device_put", "fft"])
+_TRANSLATED = frozenset(["approx_top_k", "call", "closed_call", "conj", "custom_jvp_call", "device_put", "fft", "mul"])
 
 _MULTIPLE = frozenset(
     [

@@ -377,6 +377,8 @@ class Config:
                 _ferrax.set_flag(flag, on)
         elif name == "jax_traceback_filtering":
             _ferrax.set_traceback_filtering(value != "off")
+            if value in ("tracebackhide", "remove_frames"):
+                pass  # sees to these
         elif name in ("jax_logging_level", "jax_debug_log_modules"):
             from ferrax import _logging  # few programs ask for this
 

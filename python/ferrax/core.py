@@ -13,10 +13,11 @@ from ferrax import _ferrax
 from ferrax._api import ensure_compile_time_eval as ensure_compile_time_eval
 from ferrax._avals import AbstractValue as AbstractValue
 from ferrax._boundary import expose as _expose
-from ferrax._core import ShapedArray as ShapedArray, Tracer as Tracer
+from ferrax._core import ShapedArray as ShapedArray
 from ferrax._ferrax import ClosedJaxpr as _ClosedJaxpr, Jaxpr as _Jaxpr
 from ferrax._shapes import is_symbolic_dim as is_symbolic_dim, max_dim as max_dim, min_dim as min_dim
 from ferrax.extend.core import Literal as _Literal, Var as _Var
+from ferrax.extend.core._hosted import Tracer as Tracer
 from ferrax.extend.core._traces import Trace as Trace
 
 __all__ = [
@@ -49,13 +50,6 @@ Args:
 >>> jax.core.ShapedArray((2,), "float32")
 ShapedArray(float32[2])
 """
-Tracer.__doc__ = """A traced value, whatever transformation traces it.
-
->>> import ferrax as jax
->>> _ = jax.vmap(lambda x: print(isinstance(x, jax.core.Tracer)) or x)(jax.numpy.ones(2))
-True
-"""
-
 Atom = Union[_Var, _Literal]  # noqa: UP007
 ParamDict = dict[str, Any]
 Value = Any

@@ -314,7 +314,7 @@ class custom_jvp(Generic[P, R]):
 
         def flat_jvp(both: Sequence[Any], zero: list[bool]) -> list[Any]:
             n = len(both) // 2
-            primals, tangents = split.tree.unflatten(both[:n]), split.tree.unflatten(_symbolic(both[n:], zero))
+            primals, tangents = split.tree.unflatten(both[:n]), split.tree.unflatten(symbolic(both[n:], zero))
             if _ferrax.flag("x64") == wide:
                 pair = rule(*split.static, primals, tangents)
             else:
@@ -446,13 +446,13 @@ def _part(fun: Any, rule: Any, tangent: Any, value: Any) -> Any:
     return tangent
 
 
-def _symbolic(derivatives: Sequence[Any], zero: list[bool]) -> list[Any]:
+def symbolic(derivatives: Sequence[Any], zero: list[bool]) -> list[Any]:
     """Tangents or cotangents, `SymbolicZero`s where they are zero."""
     pairs = itertools.zip_longest(derivatives, zero, fillvalue=False)
     return [SymbolicZero(_ferrax.typeof(x)) if none else x for x, none in pairs]
 
 
-def _zero(x: Any) -> Any:
+def as_tangent(x: Any) -> Any:
     """A leaf of a tangent, zeros for a symbolic one."""
     if not isinstance(x, SymbolicZero):
         return x
@@ -472,7 +472,7 @@ def _paired(name: str, rule: Any, trees: _Trees, value: Any, tangent: Any) -> li
             f"{differences(tree, tangent_tree, 'the primal output', 'the tangent output', 'output')}"
         )
     trees.check(tree, values)
-    return [*values, *map(_zero, tangents)]
+    return [*values, *map(as_tangent, tangents)]
 
 
 class custom_vjp(Generic[P, R]):
@@ -577,7 +577,7 @@ class custom_vjp(Generic[P, R]):
             residual_tree, numbers = residual_trees[-1]
             arrays = iter(residuals)
             kept = residual_tree.unflatten([next(arrays) if x is None else x for x in numbers])
-            given = _symbolic(cts, zero if self.symbolic_zeros else [])
+            given = symbolic(cts, zero if self.symbolic_zeros else [])
             pulled = bwd(*split.static, kept, trees.out.unflatten(given))
             return _cotangents(self.fun, bwd, pulled, split)
 

@@ -213,6 +213,23 @@ jax.jit(lambda v: v + 1).lower(place(x, 'x')).compile().output_shardings
 jax.Shard(devs[0], s('x'), (8, 4))
 inspected(lambda x, f: jax.debug.inspect_array_sharding(x, callback=f), place(x, 'x'))
 inspected(lambda x, f: jax.jit(lambda x: jax.debug.inspect_array_sharding(x, callback=f))(x), place(x, 'x'))
+len(inspected(lambda v, f: jax.jit(lambda v: jax.debug.inspect_array_sharding(v, callback=f))(v), typed(x, 'x')))
+jax.eval_shape(lambda v: v.T + 1, typed(x, 'x')).sharding.spec, jax.jit(jnp.sin).eval_shape(typed(x, 'y')).sharding.spec
+jax.make_jaxpr(jnp.sin)(typed(x, 'x'))
+jnp.arange(4.0)[jax.device_put(jnp.array(1), devs[3])].devices()
+jnp.arange(4.0)[jax.device_put(jnp.array([1, -1]), devs[3])].devices()
+jnp.arange(4.0)[None, jax.device_put(jnp.array(1), devs[3])].devices()
+jnp.arange(4.0)[0:2].devices(), jnp.arange(4.0)[jax.device_put(jnp.array([True] * 4), devs[3])].devices()
+jax.device_put(jnp.arange(4.0), devs[2])[jnp.array(1)].devices()
+jnp.arange(4.0).at[jax.device_put(jnp.array(1), devs[3])].set(2.0).devices()
+jnp.arange(4.0).at[jax.device_put(jnp.array(1), devs[3])].add(2.0).devices()
+lax.dynamic_slice(jnp.arange(4.0), (jax.device_put(jnp.array(1), devs[3]),), (2,)).devices()
+lax.dynamic_index_in_dim(jnp.arange(4.0), jax.device_put(jnp.array(1), devs[3])).devices()
+lax.dynamic_update_slice(jnp.arange(4.0), jnp.ones(2), (jax.device_put(jnp.array(1), devs[3]),)).devices()
+lax.dynamic_update_index_in_dim(jnp.arange(4.0), 1.0, jax.device_put(jnp.array(1), devs[3]), 0).devices()
+place(x, 'x')[0, jnp.array(1)]
+jax.jit(lambda v: v + 1, in_shardings=s())(jax.device_put(x, devs[3]))
+jax.jit(lambda v: v + 1, in_shardings=s()).lower(jax.device_put(x, devs[3])).compile()(x)
 multihost_utils.process_allgather(np.arange(3), tiled=True)
 multihost_utils.process_allgather(place(x, 'x')).shape
 multihost_utils.global_array_to_host_local_array(place(x, 'x', 'y'), m, P('x')).sharding
@@ -492,6 +509,10 @@ jax.device_put(jnp.ones(8), s('x', 'y'))
 jax.device_put(x, P('y'))
 jax.device_put(x, 'cpu')
 place(x, 'x') + jax.device_put(1.0, devs[0])
+jax.device_put(x, devs[2])[jax.device_put(jnp.array([1]), devs[3])]
+jax.device_put(x, devs[2])[jax.device_put(jnp.array(1), devs[3])]
+jax.device_put(x, devs[2]).at[jax.device_put(jnp.array(1), devs[3])].set(0)
+lax.dynamic_slice(jax.device_put(x, devs[2]), (jax.device_put(jnp.array(1), devs[3]), 0), (2, 1))
 lax.with_sharding_constraint(x, P('x'))
 lax.with_sharding_constraint(jnp.ones(7), s('x'))
 jax.grad(lambda x: lax.with_sharding_constraint(x, s('x')).sum())(jnp.ones(7))

@@ -613,6 +613,34 @@ def test_out_axes_of_batched_results_name_the_result():
         assert str(error.value).startswith(wanted)
 
 
+class _Keyed:
+    def __init__(self, alpha):
+        self.alpha = alpha
+
+
+class _Unkeyed(_Keyed):
+    def __init__(self, alpha):
+        if isinstance(alpha, int):
+            raise TypeError("no number")
+        super().__init__(alpha)
+
+
+ferrax.tree_util.register_pytree_with_keys(
+    _Keyed, lambda s: (((ferrax.tree_util.GetAttrKey("alpha"), s.alpha),), None), lambda _, c: _Keyed(*c)
+)
+ferrax.tree_util.register_pytree_node(_Unkeyed, lambda s: ((s.alpha,), None), lambda _, c: _Unkeyed(*c))
+
+
+def test_results_in_objects_are_named_as_their_class_says():
+    for f, place in [
+        (lambda i: {"q": _Keyed({"k": i})}, "['q'].alpha['k']"),
+        (lambda i: _Unkeyed(i), "[<flat index 0>]"),
+    ]:
+        with pytest.raises(ValueError, match="axis spec None") as error:
+            ferrax.vmap(f, out_axes=None)(ferrax_numpy.ones(3))
+        assert str(error.value) == f"at vmap out_axes{place}, got axis spec None but output was batched on axis 0"
+
+
 @pytest.mark.parametrize(("position", "error"), [(1, IndexError), (-2, ValueError)])
 def test_static_positions_beyond_the_arguments(position, error):
     for decorate in (ferrax.custom_jvp, ferrax.custom_vjp):

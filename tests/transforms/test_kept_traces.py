@@ -1,4 +1,4 @@
-"""Control flow and `eval_shape` call a function once for each type of its arguments, and keep nothing alive.
+"""Control flow, `eval_shape` and `jit` call a function once for each type of its arguments, and keep nothing alive.
 
 The numbers of calls are those of JAX 0.10.2. Where a function finds other values from outside in another
 transformation, it is called again (JAX would give the first values' result).
@@ -276,3 +276,67 @@ def test_branches_that_differ_in_weak_types_have_the_type_of_the_first(counted):
     step = counted.step()
     assert calls_of(counted, 1, lambda: lax.cond(True, step, lambda x: jnp.float32(x), 1.0)) == 1
     assert ferrax.typeof(1.0).str_short() == "float32[]"
+
+
+def test_a_jitted_function_is_traced_once_for_calls_and_stages(counted):
+    step, x = counted.step(), jnp.ones(3)
+    f = ferrax.jit(step)
+    assert calls_of(counted, 1, lambda: f.lower(x)) == 1
+    # a call notes what the function captures, for `check_captures`
+    assert calls_of(counted, 2, lambda: f(x)) == 1
+    for use in [
+        lambda: f.lower(x).compile(),
+        lambda: f.trace(ferrax.ShapeDtypeStruct((3,), "float32")),
+        lambda: f.eval_shape(x),
+        lambda: ferrax.jit(step).lower(x),
+        lambda: ferrax.jit(step, donate_argnums=0).lower(x),
+        lambda: ferrax.jit(lambda y: f(y) * 2)(x),
+    ]:
+        assert calls_of(counted, 2, use) == 0
+    assert calls_of(counted, 2, lambda: f(jnp.ones(4))) == 1
+    assert calls_of(counted, 2, lambda: f.lower(jnp.ones(4))) == 0
+    assert_same(f.lower(x).compile()(x), x + 1)
+    ferrax.clear_caches()
+    assert calls_of(counted, 2, lambda: f.lower(x)) == 1
+    with ferrax.enable_x64(True):
+        assert calls_of(counted, 2, lambda: f.lower(x)) == 1
+
+
+def test_static_arguments_are_told_apart(counted):
+    f, x = ferrax.jit(lambda x, n: x * n, static_argnums=1), jnp.ones(3)
+    assert_same(f.lower(x, 2).compile()(x), 2 * x)
+    assert_same(f.lower(x, 3).compile()(x), 3 * x)
+    assert_same(f(x, 4), 4 * x)
+
+
+def test_a_jitted_function_finds_the_values_of_each_transformation(counted):
+    def outer(y):
+        def inner(x):
+            return x * y
+
+        f = ferrax.jit(inner)
+        f.lower(1.0)
+        return f(2.0) + ferrax.jit(inner)(3.0)
+
+    assert_same(ferrax.vmap(outer)(ROWS), 5 * ROWS)
+    assert_same(ferrax.grad(outer)(1.0), ferrax.grad(lambda y: 5 * y)(1.0))
+    held = []
+    f = ferrax.jit(lambda x: x + held[-1])
+    for scale in (1.0, 2.0):
+
+        def around(y, scale=scale):
+            held.append(scale * y)
+            return f(y)
+
+        assert_same(ferrax.jit(around)(ROWS), ROWS + scale * ROWS)
+
+
+def test_programs_of_jitted_functions_go_with_them(counted):
+    step = counted.step()
+    gone = weakref.ref(step)
+    f = ferrax.jit(step)
+    f.lower(1.0)
+    f(1.0)
+    del step, f
+    gc.collect()
+    assert gone() is None

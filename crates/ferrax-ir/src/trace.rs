@@ -11,6 +11,7 @@ use crate::op::{Op, OpRef};
 use crate::value::{Value, Values};
 use ferrax_base::fork::Lock;
 use ferrax_base::{Aval, Error, ErrorKind, Result, Source, config, error};
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -75,6 +76,8 @@ pub enum Payload {
     /// A value with its batch axis; `None` is unbatched.
     #[allow(missing_docs)]
     Batched { value: Value, axis: Option<usize> },
+    /// An object of the host's, of a transformation that is defined there.
+    Hosted(Arc<dyn Any + Send + Sync>),
 }
 
 struct Inner {
@@ -227,35 +230,51 @@ impl Drop for CurrentGuard {
     }
 }
 
-/// Puts a staging trace in force on this thread until dropped.
-pub struct BaseGuard {
-    _current: CurrentGuard,
+/// What was in force before something else is, to go back to.
+#[derive(Clone, Copy, Debug)]
+pub struct Before {
+    depth: usize,
+    current: TraceId,
 }
+
+/// Puts a staging trace, or none, in force on this thread, with the transformation whose function runs.
+pub fn enter(base: Option<TraceRef>, current: TraceId) -> Before {
+    let depth = BASE.with_borrow_mut(|b| {
+        b.push((base.as_ref().map_or(TraceId(0), |t| t.id()), base));
+        b.len() - 1
+    });
+    Before { depth, current: CURRENT.replace(current) }
+}
+
+/// Goes back to what was in force; what a host has entered since and not left, because an error went by, is left too.
+pub fn leave(before: Before) {
+    let left = BASE.with_borrow_mut(|b| b.split_off(before.depth.min(b.len())));
+    if before.depth == 0 {
+        MADE.with_borrow_mut(rustc_hash::FxHashMap::clear);
+    }
+    CURRENT.set(before.current);
+    drop(left); // not while the list is borrowed: a trace may be the host's
+}
+
+/// Puts a staging trace in force on this thread until dropped.
+pub struct BaseGuard(Before);
 
 impl BaseGuard {
     /// Stages every operation into `trace`, those on plain arrays too.
     pub fn stage(trace: TraceRef) -> BaseGuard {
         let id = trace.id();
-        BASE.with_borrow_mut(|b| b.push((id, Some(trace))));
-        BaseGuard { _current: CurrentGuard::enter(id) }
+        BaseGuard(enter(Some(trace), id))
     }
 
     /// Runs operations on plain arrays at once, even while a function is being staged.
     pub fn eager() -> BaseGuard {
-        BASE.with_borrow_mut(|b| b.push((TraceId(0), None)));
-        BaseGuard { _current: CurrentGuard::enter(TraceId(0)) }
+        BaseGuard(enter(None, TraceId(0)))
     }
 }
 
 impl Drop for BaseGuard {
     fn drop(&mut self) {
-        let outermost = BASE.with_borrow_mut(|b| {
-            b.pop();
-            b.is_empty()
-        });
-        if outermost {
-            MADE.with_borrow_mut(rustc_hash::FxHashMap::clear);
-        }
+        leave(self.0);
     }
 }
 
@@ -549,7 +568,7 @@ impl Tracer {
         };
         match self.payload() {
             Payload::Jvp { primal: Value::Tracer(inner), .. } => inner.origin(),
-            Payload::Jvp { .. } => String::new(),
+            Payload::Jvp { .. } | Payload::Hosted(_) => String::new(),
             Payload::Batched { .. } => about("batching") + &created(),
             Payload::Staged(_) => match trace.explain(self) {
                 Some(what) => {

@@ -3,7 +3,8 @@
 //! A [`Boundary`] stands in place of a public function written in Python. A call goes straight to the function; when
 //! it raises, the frames of files below the library's folder are taken out of the traceback (and out of those of the
 //! exceptions it was raised from), so that the last frame shown is the user's. Frames of the user's own functions
-//! that the library called stay. `jax_traceback_filtering="off"` keeps everything.
+//! that the library called stay. `jax_traceback_filtering="off"` keeps everything; other ways than the usual one, and
+//! files that libraries hide, are Python's to see to (`python/ferrax/_src/traceback_util.py`).
 //!
 //! A call is one operation to the user: `debug_nans` and `debug_infs` look at its result, not at what it is made of.
 //!
@@ -16,6 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pyo3::exceptions::PyFloatingPointError;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
 use crate::api::source::in_library;
@@ -29,6 +31,9 @@ use ferrax_base::config::{Flag, checks_numbers, watched};
 
 /// Whether errors leave without the library's frames.
 static FILTER: AtomicBool = AtomicBool::new(true);
+
+/// What filters errors instead: a function of the exception.
+static OTHER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 /// How many exceptions of a chain (`raise ... from ...`) are looked at.
 const CHAIN: usize = 8;
@@ -111,6 +116,10 @@ pub fn without_frames(py: Python<'_>, error: PyErr) -> PyErr {
         return error;
     }
     let value = error.into_value(py).into_bound(py).into_any();
+    if let Some(filter) = OTHER.get(py) {
+        let _ = filter.call1(py, (&value,)); // the error matters, not that one of its frames cannot be read
+        return PyErr::from_value(value);
+    }
     let mut next = Some(value.clone());
     for _ in 0..CHAIN {
         let Some(exception) = next.take() else { break };
@@ -179,8 +188,15 @@ fn set_traceback_filtering(on: bool) {
     FILTER.store(on, Ordering::Relaxed);
 }
 
+/// Gives the function that filters errors instead of this file.
+#[pyfunction]
+fn set_traceback_filter(py: Python<'_>, filter: Py<PyAny>) {
+    let _ = OTHER.set(py, filter);
+}
+
 /// Adds the functions to the extension module.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(set_traceback_filter, m)?)?;
     m.add_function(wrap_pyfunction!(boundary, m)?)?;
     m.add_function(wrap_pyfunction!(set_traceback_filtering, m)?)
 }

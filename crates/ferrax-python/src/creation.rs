@@ -3,6 +3,7 @@
 //! Nested lists are looked through once: numbers alone go through NumPy in the dtype that JAX's promotion gives;
 //! lists that hold arrays or tracers are stacked.
 
+use crate::api::hosted;
 use crate::array::{PyArray, wrap};
 use crate::dtypes;
 use crate::errors::IntoPyResult;
@@ -78,7 +79,7 @@ fn look_through(object: &Bound<'_, PyAny>, found: &mut Contents, depth: usize) -
                 Some(d) => found.add(d.canonical(config::x64()), false)?,
                 None => found.foreign = true,
             }
-        } else if item.hasattr(intern!(item.py(), "__jax_array__"))? {
+        } else if hosted::value_of(&item)?.is_some() || item.hasattr(intern!(item.py(), "__jax_array__"))? {
             found.arrays = true;
             let v = to_value(&item)?;
             found.add(v.dtype(), v.weak())?;
@@ -203,6 +204,9 @@ pub fn as_value(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Val
     }
     if object.is_none() {
         return Err(PyValueError::new_err("None is not a valid value for jnp.array"));
+    }
+    if let Some(traced) = hosted::value_of(object)? {
+        return converted(traced, dtype);
     }
     if plain_number(object).is_some() {
         return through_numpy(object, dtype);
@@ -421,7 +425,10 @@ fn row_type(x: &Bound<'_, PyAny>) -> PyResult<crate::aval::ShapedArray> {
 /// Whether an object is a traced value.
 #[pyfunction]
 fn is_tracer(x: &Bound<'_, PyAny>) -> bool {
-    x.cast::<PyArray>().is_ok_and(|a| matches!(a.get().value, Value::Tracer(_)))
+    match x.cast::<PyArray>() {
+        Ok(a) => matches!(a.get().value, Value::Tracer(_)),
+        Err(_) => hosted::is_one(x),
+    }
 }
 
 /// Whether an object is an operand: an array, a tracer, a number, a NumPy array.
@@ -440,10 +447,8 @@ fn concrete_or_error<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = x.py();
     let mut object = x.clone();
-    if let Ok(a) = x.cast::<PyArray>()
-        && let Value::Tracer(_) = &a.get().value
-    {
-        let concrete = value::concrete(&a.get().value, context)?;
+    if is_tracer(x) {
+        let concrete = value::concrete(&to_value(x)?, context)?;
         object = wrap(py, Value::Array(concrete))?;
     }
     if kind.is_none() { Ok(object) } else { kind.call1((object,)) }

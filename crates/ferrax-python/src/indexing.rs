@@ -158,6 +158,9 @@ fn other(object: &Bound<'_, PyAny>) -> PyResult<Index> {
     if let Some(code) = crate::symbolic::code_of(object) {
         return Ok(Index::Int(code));
     }
+    if let Some(traced) = crate::api::hosted::value_of(object)? {
+        return of_value(traced);
+    }
     if let Ok(s) = object.cast::<PyString>() {
         return Err(PyTypeError::new_err(format!(
             "JAX does not support string indexing; got idx={}",

@@ -48,7 +48,7 @@ pub enum Class {
 /// The class of a tracer.
 pub fn class(t: &Tracer) -> Class {
     match t.payload() {
-        Payload::Staged(_) => Class::Staged,
+        Payload::Staged(_) | Payload::Hosted(_) => Class::Staged,
         Payload::Batched { .. } => Class::Batch,
         Payload::Jvp { .. } if matches!(t.trace().transform(), "jvp" | "jacfwd") => Class::Jvp,
         Payload::Jvp { .. } => Class::Linearize,
@@ -69,6 +69,9 @@ impl Class {
 
 /// The Python object of a tracer.
 pub fn wrap(py: Python<'_>, t: Tracer) -> PyResult<Bound<'_, PyAny>> {
+    if let Some(object) = crate::api::hosted::object(py, t.payload()) {
+        return Ok(object);
+    }
     let class = class(&t);
     let base = PyClassInitializer::from(PyArray { value: Value::Tracer(t) }).add_subclass(PyTracer);
     let object = match class {
@@ -110,6 +113,7 @@ fn inner(py: Python<'_>, v: &Value) -> String {
 pub fn repr(py: Python<'_>, t: &Tracer) -> String {
     match t.payload() {
         Payload::Staged(_) => format!("JitTracer({})", LongAval(t.aval())),
+        Payload::Hosted(_) => format!("Traced<{}>", LongAval(t.aval())),
         Payload::Batched { value, .. } => {
             format!("VmapTracer(aval={}, batched={})", LongAval(t.aval()), LongAval(&value.aval()))
         }
@@ -154,7 +158,7 @@ fn ended(t: &Tracer) -> Option<&Tracer> {
         _ if !t.trace().is_live() => return Some(t),
         Payload::Jvp { primal, .. } => primal,
         Payload::Batched { value, .. } => value,
-        Payload::Staged(_) => return None,
+        Payload::Staged(_) | Payload::Hosted(_) => return None,
     };
     inner.as_tracer().and_then(ended)
 }

@@ -61,13 +61,13 @@ pub fn to_value(object: &Bound<'_, PyAny>) -> PyResult<Value> {
     }
 }
 
-/// The value of one of our own arrays and tracers, or of a Python number; `None` for everything else.
+/// The value of an array or tracer, ours or a library's, or of a Python number; `None` for everything else.
 #[inline]
 pub fn quick_value(object: &Bound<'_, PyAny>) -> Option<Value> {
     if let Ok(a) = object.cast::<PyArray>() {
         return Some(a.get().value.clone());
     }
-    number_of(object).ok().flatten().map(Value::Lit)
+    number_of(object).ok().flatten().map(Value::Lit).or_else(|| crate::api::hosted::value_of(object).ok().flatten())
 }
 
 /// Shape, dtype and weak type of an argument, which may be abstract: anything with `shape` and `dtype` will do.
@@ -169,8 +169,11 @@ fn integer(object: &Bound<'_, PyAny>) -> PyResult<Scalar> {
     }
 }
 
-/// NumPy's arrays and scalars, subclasses of Python's numbers, objects with `__jax_array__`.
+/// Tracers of libraries' own, NumPy's arrays and scalars, subclasses of Python's numbers, objects with `__jax_array__`.
 fn foreign(object: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+    if let Some(traced) = crate::api::hosted::value_of(object)? {
+        return Ok(Some(traced));
+    }
     if config::watched() {
         watch::handed(object)?;
     }

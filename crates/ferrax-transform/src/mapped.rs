@@ -111,7 +111,7 @@ fn whole_axis(value: &Value, at: usize, shape: &[usize]) -> Option<usize> {
             Payload::Batched { value, axis } => {
                 whole_axis(value, at + usize::from(axis.is_some_and(|outer| outer <= at)), shape)
             }
-            Payload::Staged(_) => None,
+            Payload::Staged(_) | Payload::Hosted(_) => None,
         },
         _ => (value.shape() == shape).then_some(at),
     }

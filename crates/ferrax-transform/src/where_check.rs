@@ -359,6 +359,7 @@ impl WhereCheck {
             Payload::Batched { value, .. } => return self.staged(value),
             Payload::Staged(Atom::Lit(l)) => return Ok(Some(Fact::constant(l.scalar))),
             Payload::Staged(_) => {}
+            Payload::Hosted(_) => return Ok(None),
         }
         let mut known = Env::default();
         for (value, fact) in locked(&self.0).values() {

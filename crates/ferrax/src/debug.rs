@@ -51,7 +51,7 @@ pub(crate) fn found(value: &Value) -> Result<bool> {
 pub fn holds_behind(value: &Value) -> Result<bool> {
     let Value::Tracer(t) = value else { return found(value) };
     match t.payload() {
-        Payload::Staged(_) => Ok(false),
+        Payload::Staged(_) | Payload::Hosted(_) => Ok(false),
         Payload::Batched { value, .. } => holds_behind(value),
         Payload::Jvp { primal, tangent } => {
             Ok(holds_behind(primal)? || tangent.as_ref().map_or(Ok(false), holds_behind)?)

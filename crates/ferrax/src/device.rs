@@ -7,6 +7,7 @@
 
 use crate::engine;
 use ferrax_base::{Aval, Buffer, Memory, Result, bail, error};
+use ferrax_ir::trace::is_eager;
 use ferrax_ir::{Array, DeviceId, Value};
 use ferrax_loops::Type;
 use std::cell::Cell;
@@ -240,6 +241,25 @@ pub fn place_arrays<'a>(
         Some((_, a)) => Placement { device: a.device(), committed: true },
         None => Placement::uncommitted(),
     })
+}
+
+/// An operand on the device that what tells places in it is committed to, where that is another than its own and the
+/// operation runs now: places that are known are read, and say nothing of devices any more. `None` where it stays.
+pub fn where_told<'a>(
+    x: &'a Value,
+    places: impl Iterator<Item = &'a Value> + Clone,
+    operation: &str,
+) -> Result<Option<Value>> {
+    let Value::Array(a) = x else { return Ok(None) };
+    if !places.clone().any(|v| matches!(v, Value::Array(i) if i.committed())) || !is_eager() {
+        return Ok(None);
+    }
+    let all: Vec<Value> = std::iter::once(x).chain(places).cloned().collect();
+    let told = place(&all, |i| format!("operand {i} of {operation}"))?.device;
+    if a.committed() || told == a.device() || told.is_sharded() {
+        return Ok(None);
+    }
+    Ok(Some(Value::Array(copied(a, a.aval().weak, told, true)?)))
 }
 
 /// Whether two shardings are over the same devices, in one order.

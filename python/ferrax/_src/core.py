@@ -11,10 +11,10 @@ import numpy as np
 from ferrax import _ferrax, core as _core
 from ferrax._api import typeof as typeof
 from ferrax._avals import AbstractValue
-from ferrax._core import Tracer
 from ferrax._shapes import is_symbolic_dim as is_symbolic_dim, max_dim as max_dim, static_size
 from ferrax._src._public import names_of
 from ferrax._src._unprovided import unprovided_names
+from ferrax.core import Tracer
 from ferrax.errors import (
     ConcretizationTypeError as ConcretizationTypeError,
     InconclusiveDimensionOperation as InconclusiveDimensionOperation,

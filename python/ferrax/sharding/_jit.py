@@ -325,7 +325,12 @@ def _checked(sharding: Any, x: Any, name: str) -> Any:
 
 
 def _require_there(sharding: Any, x: Any, have: Any, committed: bool) -> None:
-    """Raises where an argument is committed to another sharding than the one that is asked for."""
+    """Raises where an argument is committed to another sharding than the one that is asked for.
+
+    What is on one device may be asked for on all devices of a mesh.
+    """
+    if len(getattr(have, "device_set", ())) == 1 and sharding.is_fully_replicated and sharding.num_devices > 1:
+        return
     if committed and isinstance(have, Sharding) and not have.is_equivalent_to(sharding, len(x.shape)):
         kind = _ferrax.typeof(x).str_short() if isinstance(x, _ferrax.Array) else f"{x.dtype.name}{list(x.shape)}"
         raise ValueError(

@@ -358,8 +358,9 @@ class Walk:
         if name == "sharding_constraint":
             return [self.constraint(eqn.params["sharding"], known[0], len(eqn.outvars[0].aval.shape))]
         if name == "name" and str(eqn.params["name"]).startswith(_INSPECTED):
-            place_of = self.place(known[0], eqn.outvars[0].aval)
-            _inspectors[int(eqn.params["name"].removeprefix(_INSPECTED))](_object(place_of))
+            found = _object(self.place(known[0], eqn.outvars[0].aval))
+            if not isinstance(getattr(found, "mesh", None), AbstractMesh):  # that of a type: the program runs later
+                _inspectors[int(eqn.params["name"].removeprefix(_INSPECTED))](found)
             return known
         if all(s is None for s in known):
             return self.inside(eqn, known)

@@ -380,11 +380,9 @@ impl PyEqn {
         }
         let mut printed = self.op.print_params();
         let mut told = primitive::told(&self.op, &printed);
-        if let (false, Parts::Of(shown, i)) = (told, &self.parts)
-            && let Some(&out) = shown.jaxpr.eqns[*i].outputs.first()
-        {
+        if !told && let Some(out) = self.first_result(py) {
             // as programs are read: the result's type tells the shape
-            let shape = ferrax_base::shape::Tuple(&shown.jaxpr.aval(out).shape).to_string();
+            let shape = ferrax_base::shape::Tuple(&out.shape).to_string();
             printed.push(("shape", ferrax_ir::Param::Text(shape)));
             told = primitive::told(&self.op, &printed);
             if !told {
@@ -452,6 +450,14 @@ impl PyEqn {
 }
 
 impl PyEqn {
+    /// The type of the first result.
+    fn first_result(&self, py: Python<'_>) -> Option<Aval> {
+        match &self.parts {
+            Parts::Of(shown, i) => shown.jaxpr.eqns[*i].outputs.first().map(|&v| shown.jaxpr.aval(v).clone()),
+            Parts::Given(_, outs) => crate::value::abstract_value(&outs.bind(py).get_item(0).ok()?).ok(),
+        }
+    }
+
     /// A parameter as a Python object; `told` says that text tells all of them.
     fn param<'py>(&self, py: Python<'py>, value: ferrax_ir::Param, told: bool) -> PyResult<Bound<'py, PyAny>> {
         Ok(match value {
@@ -484,7 +490,7 @@ fn vars(py: Python<'_>, homes: impl Iterator<Item = Home>) -> PyResult<Vec<Py<Py
 }
 
 /// A program without the values of its constants.
-#[pyclass(frozen, name = "Jaxpr", module = "ferrax.extend.core")]
+#[pyclass(frozen, weakref, name = "Jaxpr", module = "ferrax.extend.core")]
 pub struct PyOpen(pub Arc<Shown>);
 
 #[pymethods]
@@ -605,7 +611,7 @@ impl PyOpen {
 }
 
 /// A program with its constants.
-#[pyclass(frozen, name = "ClosedJaxpr", module = "ferrax.extend.core")]
+#[pyclass(frozen, weakref, name = "ClosedJaxpr", module = "ferrax.extend.core")]
 pub struct PyClosed {
     shown: Arc<Shown>,
     /// Values that stand for its leading parameters: of enclosing traces, or what Python gave.

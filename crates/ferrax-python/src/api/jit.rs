@@ -9,6 +9,7 @@ use super::function::{Call, FlatCall, Function, Leaves, ParamNames, build, too_l
 use super::guards::Watch;
 use super::jaxpr::PyClosed;
 use super::jit_cache::{self, Kept, Options, Parts, Program, Programs, Signature, programs_of};
+use super::kept_traces::Place;
 use super::references;
 use super::statics::Static;
 use super::trees;
@@ -227,6 +228,11 @@ impl Jit {
         }
     }
 
+    /// Where the program for these arguments is kept for stages: where none of them is static.
+    fn place(&self, py: Python<'_>, tree: &TreeDef, avals: &[Aval], statics: &[Static]) -> Option<Place> {
+        if statics.is_empty() { Place::of(self.function.fun.bind(py), tree, avals, ("jit", false)) } else { None }
+    }
+
     /// Traces the function for these arguments.
     fn trace(
         &self,
@@ -271,16 +277,21 @@ impl Jit {
             Watch::start(py, &self.function, statics, |s| key.static_name(py, &s.label), &self.programs, config)?;
         let clock = references::clock();
         let log = explain::Log::start(py)?;
+        let place = self.place(py, tree, &typed, statics);
         let (staged, out_tree) = self.trace(py, tree, &typed, statics, positions)?;
+        let program = PyClosed::traced(staged.jaxpr.into(), staged.captured, out_tree.clone());
+        if let Some(place) = place {
+            place.keep(&program, &out_tree);
+        }
         let guards = watch.end(fun);
         if references::used_since(clock) {
             self.make_impure(py, clock)?;
             return Err(references::used());
         }
-        let jaxpr: JaxprRef = staged.jaxpr.into();
-        if !staged.captured.is_empty() {
+        let jaxpr = program.jaxpr().clone();
+        if !program.captured.is_empty() {
             // The program belongs to this call alone: it refers to values of the traces around it.
-            let args: Vec<Value> = staged.captured.into_iter().chain(values).collect();
+            let args: Vec<Value> = program.captured.into_iter().chain(values).collect();
             let outs = self.bind(jaxpr, &args)?;
             return build(py, &out_tree, outs);
         }
@@ -637,6 +648,13 @@ fn jit_trace(
     let dynamic = PyTuple::new(py, dynamic)?;
     let tree = trees::flatten_args(&dynamic, Some(&rest), &mut leaves)?;
     let avals = leaves.iter().map(|l| abstract_value(l.bind(py))).collect::<PyResult<Vec<Aval>>>()?;
+    let place = jit.place(py, &tree, &avals, &statics);
+    if let Some(program) = place.as_ref().and_then(Place::get)
+        && let Some(out_tree) = program.out_tree.clone()
+    {
+        let donate = jit.donated(py, &tree, &positions)?;
+        return Ok((program, tree::PyTreeDef(tree), tree::PyTreeDef(out_tree), donate));
+    }
     let clock = references::clock();
     let (staged, out_tree) = jit.trace(py, &tree, &avals, &statics, &positions)?;
     if references::used_since(clock) {
@@ -649,6 +667,9 @@ fn jit_trace(
     let program: JaxprRef = staged.jaxpr.into();
     crate::watch::traced(py, &program)?;
     let jaxpr = PyClosed::traced(program, staged.captured, out_tree.clone());
+    if let Some(place) = place {
+        place.keep(&jaxpr, &out_tree);
+    }
     Ok((jaxpr, tree::PyTreeDef(tree), tree::PyTreeDef(out_tree), donate))
 }
 

@@ -1,5 +1,6 @@
-//! Programs that control flow and `eval_shape` traced, by the function they are of: a body that is met again is not
-//! called again.
+//! Programs that control flow, `eval_shape` and stages of `jit` traced, by the function they are of: a body that is met
+//! again is not called again, and a jitted function that was lowered or called is not traced again to be lowered. A call
+//! traces where its own cache has no program: what the function captures is noted then (`guards`).
 //!
 //! A program is found by the function object, the structure and avals of its arguments, and the settings in force, as in
 //! JAX. One that refers to values from outside counts only in the transformation that it was traced in, since the function
@@ -7,7 +8,7 @@
 //! program refers to are held weakly too. Nothing is kept of functions that use references, whose trace has to note them,
 //! nor while leaks or changes of captured values are looked for.
 //!
-//! Read next: [`super::flat`], which asks.
+//! Read next: [`super::flat`] and [`super::jit`], which ask.
 
 use super::explicit;
 use super::guards::{checks_captures, is_method};

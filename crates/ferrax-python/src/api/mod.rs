@@ -20,6 +20,7 @@ pub mod function;
 pub mod grad;
 pub mod guards;
 pub mod held;
+pub mod hosted;
 pub mod jaxpr;
 mod jaxpr_build;
 pub mod jit;
@@ -47,6 +48,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     jaxpr_build::register(m)?;
     scopes::register(m)?;
     primitive::register(m)?;
+    hosted::register(m)?;
     jit::register(m)?;
     analysis::register(m)?;
     grad::register(m)?;

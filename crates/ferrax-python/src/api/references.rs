@@ -160,7 +160,7 @@ fn value_for_reference(value: &Bound<'_, PyAny>, clock: u64) -> PyResult<Py<PyAn
             break;
         }
         let inner = match t.payload() {
-            Payload::Staged(_) => break,
+            Payload::Staged(_) | Payload::Hosted(_) => break,
             Payload::Jvp { tangent: Some(_), .. } => return Err(PyValueError::new_err("differentiated")),
             Payload::Batched { axis: Some(_), .. } => return Err(PyValueError::new_err("vmapped")),
             Payload::Jvp { primal: inner, .. } | Payload::Batched { value: inner, .. } => inner.clone(),

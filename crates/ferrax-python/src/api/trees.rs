@@ -4,10 +4,10 @@ use super::function::ParamNames;
 use crate::fastcall::Args;
 use crate::tree::{self, Leaves, Sides, TreeDef};
 use ferrax_tree::KindRef;
+use pyo3::Borrowed;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
-use pyo3::{Borrowed, intern};
 use smallvec::SmallVec;
 
 type Keyword<'a, 'py> = (Borrowed<'a, 'py, PyString>, Borrowed<'a, 'py, PyAny>);
@@ -136,14 +136,7 @@ fn leaf_names(py: Python<'_>, tree: &TreeDef, name: &str, out: &mut Vec<String>)
         out.push(name.to_owned());
         return Ok(());
     }
-    let zero = 0i64.into_pyobject(py)?.into_any().unbind();
-    let sample = tree::unflatten(py, tree, (0..tree.num_leaves()).map(|_| zero.clone_ref(py)))?;
-    let module = py.import(intern!(py, "ferrax.tree_util"))?;
-    let pair = module.call_method1(intern!(py, "tree_flatten_with_path"), (sample,))?;
-    for entry in pair.get_item(0)?.try_iter()? {
-        let path: String = module.call_method1(intern!(py, "keystr"), (entry?.get_item(0)?,))?.extract()?;
-        out.push(format!("{name}{path}"));
-    }
+    out.extend(tree::leaf_texts(py, tree)?.iter().map(|path| format!("{name}{path}")));
     Ok(())
 }
 

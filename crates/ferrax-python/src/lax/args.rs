@@ -40,7 +40,9 @@ pub fn naturals(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Shape> {
 
 /// Start indices: a sequence of scalars, or a rank-1 array.
 pub fn starts(object: &Bound<'_, PyAny>) -> PyResult<Vec<Value>> {
-    let is_array = object.is_instance_of::<PyArray>() || crate::numpy_interop::is_array(object)?;
+    let is_array = object.is_instance_of::<PyArray>()
+        || crate::api::hosted::is_one(object)
+        || crate::numpy_interop::is_array(object)?;
     if is_array {
         return unstack_starts(&object.extract::<PyValue>()?.0).py();
     }

@@ -59,6 +59,11 @@ fn index_in_dim(operand: PyValue, index: &Bound<'_, PyAny>, axis: i64, keepdims:
     Ok(PyValue(out))
 }
 
+/// The operand where starts of a window are committed to.
+fn where_told(operand: PyValue, starts: &[Value], operation: &str) -> PyResult<PyValue> {
+    Ok(ferrax::device::where_told(&operand.0, starts.iter(), operation).py()?.map_or(operand, PyValue))
+}
+
 /// The check mode for the start of a window along one axis.
 fn check_window(operand: &PyValue, start: &Value, axis: usize, size: usize, wrap: bool) -> PyResult<()> {
     check_index(start, axis, operand.0.shape()[axis], size, !wrap).py()
@@ -93,6 +98,7 @@ fn dynamic_slice(
     let sizes = naturals(slice_sizes, "slice slice_sizes")?;
     let (starts, wrap) = (starts(start_indices)?, wraps(allow_negative_indices)?);
     check_windows(&operand, &starts, &sizes, &wrap)?;
+    let operand = where_told(operand, &starts, "dynamic_slice")?;
     dynamic::dynamic_slice(&operand.0, &starts, &sizes, &wrap).py().map(PyValue)
 }
 
@@ -107,6 +113,7 @@ fn dynamic_slice_in_dim(
     let axis = canonical_axis(axis, operand.0.rank()).py()?;
     let slice_size = slice_size.0;
     check_window(&operand, &start_index.0, axis, slice_size, allow_negative_indices)?;
+    let operand = where_told(operand, std::slice::from_ref(&start_index.0), "dynamic_slice")?;
     dynamic::dynamic_slice_in_dim(&operand.0, &start_index.0, slice_size, axis, allow_negative_indices)
         .py()
         .map(PyValue)
@@ -122,6 +129,7 @@ fn dynamic_index_in_dim(
 ) -> PyResult<PyValue> {
     let axis = canonical_axis(axis, operand.0.rank()).py()?;
     check_window(&operand, &index.0, axis, 1, allow_negative_indices)?;
+    let operand = where_told(operand, std::slice::from_ref(&index.0), "dynamic_slice")?;
     dynamic::dynamic_index_in_dim(&operand.0, &index.0, axis, keepdims, allow_negative_indices).py().map(PyValue)
 }
 
@@ -144,6 +152,7 @@ fn dynamic_update_slice(
     let update = typed(&operand, update)?;
     let starts = starts(start_indices)?;
     check_windows(&operand, &starts, update.0.shape(), &wrap)?;
+    let operand = where_told(operand, &starts, "dynamic_update_slice")?;
     dynamic::dynamic_update_slice(&operand.0, &update.0, &starts, &wrap).py().map(PyValue)
 }
 
@@ -159,6 +168,7 @@ fn dynamic_update_slice_in_dim(
     let update = typed(&operand, update)?;
     let size = update.0.shape().get(axis).copied().unwrap_or(1);
     check_window(&operand, &start_index.0, axis, size, allow_negative_indices)?;
+    let operand = where_told(operand, std::slice::from_ref(&start_index.0), "dynamic_update_slice")?;
     dynamic::dynamic_update_slice_in_dim(&operand.0, &update.0, &start_index.0, axis, allow_negative_indices)
         .py()
         .map(PyValue)
@@ -175,6 +185,7 @@ fn dynamic_update_index_in_dim(
     let axis = canonical_axis(axis, operand.0.rank()).py()?;
     let update = typed(&operand, update)?;
     check_window(&operand, &index.0, axis, 1, allow_negative_indices)?;
+    let operand = where_told(operand, std::slice::from_ref(&index.0), "dynamic_update_slice")?;
     dynamic::dynamic_update_index_in_dim(&operand.0, &update.0, &index.0, axis, allow_negative_indices)
         .py()
         .map(PyValue)

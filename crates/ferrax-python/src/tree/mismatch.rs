@@ -6,6 +6,7 @@
 use ferrax_tree::prefix::{Difference, What, differences, mismatch};
 use ferrax_tree::{Host, KindRef, Nodes};
 use pyo3::exceptions::PyValueError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PySet, PyTuple, PyType};
 use rustc_hash::FxHashSet;
@@ -67,7 +68,23 @@ pub fn path_text(py: Python<'_>, path: &[Object]) -> PyResult<String> {
 
 /// `keystr` of the path to a leaf, by its number.
 pub fn leaf_text(py: Python<'_>, tree: &TreeDef, leaf: usize) -> PyResult<String> {
-    path_text(py, &tree.path_of_leaf(py, leaf)?)
+    match leaf_texts(py, tree) {
+        Ok(texts) if texts.len() == tree.num_leaves() => Ok(texts[leaf].clone()),
+        // a class that is not made of numbers
+        _ => path_text(py, &tree.path_of_leaf(py, leaf)?),
+    }
+}
+
+/// `keystr` of the paths to all leaves: what classes call their children, only objects of them say.
+pub fn leaf_texts(py: Python<'_>, tree: &TreeDef) -> PyResult<Vec<String>> {
+    let zero = 0i64.into_pyobject(py)?.into_any().unbind();
+    let sample = super::unflatten(py, tree, (0..tree.num_leaves()).map(|_| zero.clone_ref(py)))?;
+    let module = py.import(intern!(py, "ferrax.tree_util"))?;
+    let pairs = module.call_method1(intern!(py, "tree_flatten_with_path"), (sample,))?.get_item(0)?;
+    let text = |pair: PyResult<Bound<'_, PyAny>>| {
+        module.call_method1(intern!(py, "keystr"), (pair?.get_item(0)?,))?.extract::<String>()
+    };
+    pairs.try_iter()?.map(text).collect()
 }
 
 impl Side<'_, '_> {

@@ -24,7 +24,7 @@ use pyo3::types::{PyList, PyString};
 use smallvec::SmallVec;
 
 pub use host::{Object, PyHost, TreeDef};
-pub use mismatch::{Parted, Place, Sides, describe, leaf_text, part, prefix_error};
+pub use mismatch::{Parted, Place, Sides, describe, leaf_text, leaf_texts, part, prefix_error};
 pub use treedef::PyTreeDef;
 
 /// Leaves of a tree.

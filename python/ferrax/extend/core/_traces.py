@@ -33,35 +33,165 @@ class TraceTag:
 
 
 class Trace:
-    """A transformation at work: one object for each while somebody holds it.
+    """A transformation at work, which operations are handed to. Libraries derive their own from it.
+
+    Attributes:
+      requires_low: whether it takes operations of arrays alone.
+
+    A class of a library's has `process_primitive`, and `process_custom_jvp_call` and `process_custom_vjp_call` where
+    functions with derivatives of their own are met; its values are objects of a class that derives from
+    `ferrax.core.Tracer`. `set_current_trace` puts an object of it to work.
+
+    >>> import ferrax as jax
+    >>> class Counted(jax.core.Trace):
+    ...     count = 0
+    ...
+    ...     def process_primitive(self, primitive, tracers, params):
+    ...         self.count += 1
+    ...         return primitive.bind(*tracers, **params)
+    >>> with jax.extend.core.set_current_trace(Counted()) as trace:
+    ...     _ = jax.numpy.sin(1.0) * 2
+    >>> trace.count
+    2
+    """
+
+    __slots__ = ("__weakref__", "_entrance", "_invalidated")
+    requires_low = True
+
+    def __init__(self) -> None:
+        self._invalidated = False
+
+    @property
+    def _handle(self) -> Any:
+        """What the core knows it by."""
+        try:
+            return self._entrance
+        except AttributeError:
+            self._entrance: Any = _ferrax.TraceHandle()
+            _traces[self._entrance.number] = self
+            return self._entrance
+
+    @property
+    def main(self) -> Any:
+        """What marks the transformation's values: its tag, where it has one."""
+        return getattr(self, "tag", None)
+
+    def invalidate(self) -> None:
+        """Notes that it is over."""
+        self._invalidated = True
+
+    def is_valid(self) -> bool:
+        """Whether nobody has noted that it is over."""
+        return not self._invalidated
+
+    def full_raise(self, x: Any) -> Any:
+        """The value itself."""
+        return x
+
+    def stage_value(self, val: Any) -> Any:
+        """A value as one of the transformation's; a class of a library's says how."""
+        raise NotImplementedError("must override")
+
+    def process_primitive(self, primitive: Any, tracers: Any, params: dict[str, Any], /) -> Any:
+        """Applies an operation; a class of a library's says how.
+
+        Args:
+          primitive: the operation.
+          tracers: its operands: values of the transformation, and others.
+          params: its parameters, as equations show them.
+
+        Returns:
+          The result, a list of them where the primitive has several.
+        """
+        raise NotImplementedError("must override")
+
+    def process_call(self, call_primitive: Any, f: Any, tracers: Any, params: dict[str, Any], /) -> Any:
+        """Applies an operation that calls a function; a class of a library's says how."""
+        raise NotImplementedError(f"{type(self)} must override process_call to handle call-like primitives")
+
+    def process_custom_jvp_call(
+        self, primitive: Any, fun: Any, jvp: Any, tracers: Any, /, *, symbolic_zeros: bool
+    ) -> Any:
+        """Applies a function of `custom_jvp`; a class of a library's says how.
+
+        Args:
+          primitive: the operation.
+          fun: the function, of flat values (`WrappedFun`).
+          jvp: its rule, of flat primals followed by flat tangents, which gives results followed by their tangents.
+          tracers: the operands.
+          symbolic_zeros: whether the rule takes objects for zeros.
+
+        Returns:
+          A list of results.
+        """
+        raise NotImplementedError(f"{type(self)} must override process_custom_jvp_call to handle custom_jvp primitives")
+
+    def process_custom_vjp_call(
+        self, primitive: Any, fun: Any, fwd: Any, bwd: Any, tracers: Any, /, *, out_trees: Any, symbolic_zeros: bool
+    ) -> Any:
+        """Applies a function of `custom_vjp`; a class of a library's says how.
+
+        Args:
+          primitive: the operation.
+          fun: the function, of flat values (`WrappedFun`).
+          fwd: its forward rule, of flat values, which gives residuals behind the results.
+          bwd: its backward rule, of residuals followed by cotangents.
+          tracers: the operands.
+          out_trees: accepted for compatibility: rules say how many residuals there are.
+          symbolic_zeros: whether the rules take objects for zeros.
+
+        Returns:
+          A list of results.
+        """
+        raise NotImplementedError(f"{type(self)} must override process_custom_vjp_call to handle custom_vjp primitives")
+
+    def __repr__(self) -> str:
+        return type(self).__name__
+
+
+class CoreTrace(Trace):
+    """A transformation of the core's: one object for each while somebody holds it.
 
     Args:
       number: its number; 0 is none.
-
-    >>> import ferrax as jax
-    >>> jax.core.Trace(0)
-    EvalTrace
     """
 
-    __slots__ = ("__weakref__", "number")
+    __slots__ = ("number",)
 
-    def __init__(self, number: int = 0):
+    def __init__(self, number: int):
+        super().__init__()
         self.number = number
 
     @property
-    def main(self) -> Trace:
-        """What marks the transformation's values: itself."""
-        return self
+    def _handle(self) -> Any:
+        try:
+            return self._entrance
+        except AttributeError:
+            now = _ferrax.TraceHandle.now()
+            if now.number != self.number:
+                raise NotImplementedError(
+                    "set_current_trace is not implemented for a transformation that is not at work, unless "
+                    "take_current_trace gave it: in ferrax operations go to the innermost trace among their operands"
+                ) from None
+            self._entrance = now
+            return now
 
     @property
-    def requires_low(self) -> bool:
-        """Whether it takes arrays alone: it does."""
-        return True
+    def main(self) -> Trace:
+        return self
 
-    def process_primitive(self, primitive: Any, args: Any, params: dict[str, Any]) -> Any:
-        """Applies an operation; the operands decide which transformation gets it."""
-        outs = _ferrax.bind_primitive(primitive, tuple(args), params)
-        return outs if primitive.multiple_results else outs[0]
+    def stage_value(self, val: Any) -> Any:
+        return val
+
+    def process_primitive(self, primitive: Any, tracers: Any, params: dict[str, Any], /) -> Any:
+        with set_current_trace(self):
+            return primitive._bound(*tracers, **params)
+
+    def process_custom_jvp_call(
+        self, primitive: Any, fun: Any, jvp: Any, tracers: Any, /, *, symbolic_zeros: bool
+    ) -> Any:
+        params = {"subfuns": (fun, jvp), "symbolic_zeros": symbolic_zeros}
+        return self.process_primitive(primitive, tracers, params)
 
     def __repr__(self) -> str:
         return f"Trace({self.number})" if self.number else "EvalTrace"
@@ -73,7 +203,7 @@ _traces: weakref.WeakValueDictionary[int, Trace] = weakref.WeakValueDictionary()
 def trace_numbered(number: int) -> Trace:
     """The transformation of a number."""
     known = _traces.get(number)
-    return _traces.setdefault(number, Trace(number)) if known is None else known
+    return _traces.setdefault(number, CoreTrace(number)) if known is None else known
 
 
 def _trace_of_tracer(self: Any) -> Trace:
@@ -137,7 +267,7 @@ def find_top_trace(_: Any) -> Trace:
 
 
 class take_current_trace:
-    """A context that gives the transformation at work.
+    """A context that gives the transformation at work; inside, none is.
 
     >>> import ferrax as jax
     >>> with jax.extend.core.take_current_trace() as trace:
@@ -145,25 +275,30 @@ class take_current_trace:
     EvalTrace
     """
 
-    __slots__ = {"prev": "The transformation at work."}
+    __slots__ = {"_before": "What to go back to.", "prev": "The transformation at work."}
 
     def __enter__(self) -> Trace:
-        self.prev = trace_numbered(_ferrax.current_trace())
+        now = _ferrax.TraceHandle.now()
+        self.prev = trace_numbered(now.number)
+        if isinstance(self.prev, CoreTrace):
+            self.prev._entrance = now
+        self._before = _ferrax.TraceHandle.none().enter(None)
         return self.prev
 
     def __exit__(self, *error: Any) -> None:
-        pass
+        self._before.leave()
 
 
 class set_current_trace:
-    """A context in which a transformation that `take_current_trace` gave is at work.
+    """A context in which a transformation is at work: operations go to it, unless an operand belongs to a later one.
 
     Args:
-      trace: the transformation.
+      trace: the transformation: a library's, or one that `take_current_trace` gave.
       check_leaks: accepted for compatibility.
 
     Raises:
-      NotImplementedError: it is not the one at work: which operation goes where is decided by the values' traces.
+      NotImplementedError: it is one of the core's that is not at work, and that `take_current_trace` has not given.
+      ReferenceError: its function has ended.
 
     >>> import ferrax as jax
     >>> with jax.extend.core.take_current_trace() as trace, jax.extend.core.set_current_trace(trace):
@@ -172,6 +307,7 @@ class set_current_trace:
     """
 
     __slots__ = {
+        "_before": "What to go back to.",
         "check_leaks": "As it was given.",
         "prev": "The transformation that was at work before.",
         "trace": "The transformation that is at work inside.",
@@ -180,16 +316,13 @@ class set_current_trace:
     def __init__(self, trace: Any, check_leaks: bool = False):
         self.trace, self.check_leaks = trace, check_leaks
 
-    def __enter__(self) -> None:
-        if not isinstance(self.trace, Trace) or self.trace.number != _ferrax.current_trace():
-            raise NotImplementedError(
-                "set_current_trace is not implemented for other traces than the current one: in ferrax operations go "
-                "to the innermost trace among their operands"
-            )
-        self.prev = self.trace
+    def __enter__(self) -> Any:
+        self.prev = trace_numbered(_ferrax.current_trace())
+        self._before = self.trace._handle.enter(self.trace)
+        return self.trace
 
     def __exit__(self, *error: Any) -> None:
-        pass
+        self._before.leave()
 
 
 def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:

@@ -291,6 +291,12 @@ fn insert_bool(out: &mut Resolved, axis: usize, value: bool) -> Result<()> {
     Ok(())
 }
 
+/// The operand where integer indices are committed to; `None` where it stays.
+fn where_told(x: &Value, indices: &[Index], operation: &str) -> Result<Option<Value>> {
+    let places = indices.iter().filter_map(|i| if let Index::Array(v) = i { Some(v) } else { None });
+    crate::device::where_told(x, places, operation)
+}
+
 /// The concrete array to work on directly: operations run now, and the operand is data.
 fn direct_operand(x: &Value) -> Option<&Array> {
     match x {

@@ -48,6 +48,8 @@ pub fn index(x: &Value, indices: &[Index]) -> Result<Value> {
 
 /// `x.at[indices].get(…)`.
 pub fn get(x: &Value, indices: &[Index], options: ReadOptions) -> Result<Value> {
+    let moved = super::where_told(x, indices, "gather")?;
+    let x = moved.as_ref().unwrap_or(x);
     let Resolved { parts, inserted } = resolve(x.shape(), indices, options.raw, options.mode.is_none())?;
     let x = &with_unit_axes(x, &inserted)?;
     let fills = options.mode == Some(IndexMode::FillOrDrop);

@@ -57,6 +57,8 @@ pub struct UpdateOptions {
 
 /// `x.at[indices].set(values)` and its siblings. The result has the dtype of `x`, but for the quotients of integers.
 pub fn update(x: &Value, indices: &[Index], values: &Value, how: Update, options: UpdateOptions) -> Result<Value> {
+    let moved = super::where_told(x, indices, "scatter")?;
+    let x = moved.as_ref().unwrap_or(x);
     let Resolved { parts, inserted } = resolve(x.shape(), indices, options.raw, options.mode.is_none())?;
     if how == Update::Set
         && inserted.is_empty()
