@@ -39,6 +39,9 @@ class _Linear(NamedTuple):
     outs: Sequence[Any]  # types of the results
     out_tree: Any
 
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
 
 def linear_call(fun: Callable[..., Any], fun_transpose: Callable[..., Any], residuals: Any, operands: Any) -> Any:
     """See `ferrax.custom_derivatives.linear_call`."""
