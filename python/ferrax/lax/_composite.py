@@ -89,8 +89,8 @@ def _said(*, name: str, attributes: Any, version: int, **_: Any) -> str:
     """The composite in lowered programs; an error where it cannot be there."""
     if not re.fullmatch(r"[a-zA-Z]\w*(\.[\w$]+)+", name, re.ASCII):
         raise ValueError(
-            "Cannot lower jaxpr with verifier errors:\n\tname must be a valid namespaced op name, i.e. it must match the "
-            'following regular expression: ^[a-zA-Z][a-zA-Z0-9_]*([.][a-zA-Z0-9_$]+)+$ e.g. "my_namespace.my_op"'
+            "Cannot lower jaxpr with verifier errors:\n\tname must be a valid namespaced op name, i.e. it must match "
+            'the following regular expression: ^[a-zA-Z][a-zA-Z0-9_]*([.][a-zA-Z0-9_$]+)+$ e.g. "my_namespace.my_op"'
         )
     values = {k: tree.unflatten([getattr(v, "val", v) for v in leaves]) for k, leaves, tree in attributes}
     return composite(name, {k: v for k, v in values.items() if v is not None}, version)

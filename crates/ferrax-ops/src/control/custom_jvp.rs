@@ -104,15 +104,20 @@ fn custom_jvp_stage(op: &OpRef, p: &CustomJvp, args: &[Value]) -> Result<(OpRef,
     if p.call_jaxpr.is_some() {
         return Ok((op.clone(), args.into()));
     }
-    let (jaxpr, captured) = record(&p.name, &p.fun, args)?;
+    let (jaxpr, captured) = record("custom_jvp fun", &p.name, &p.fun, args)?;
     let params = CustomJvp { call_jaxpr: Some(jaxpr), num_consts: captured.len(), ..p.clone() };
     Ok((OpRef::new(&CUSTOM_JVP, params), captured.into_iter().chain(args.iter().cloned()).collect()))
 }
 
 /// Records a host function for these operands; what it closed over becomes leading operands.
-pub(crate) fn record(name: &str, fun: &CallableRef, args: &[Value]) -> Result<(JaxprRef, Vec<Value>)> {
+pub(crate) fn record(
+    transform: &'static str,
+    name: &str,
+    fun: &CallableRef,
+    args: &[Value],
+) -> Result<(JaxprRef, Vec<Value>)> {
     let avals: Vec<Aval> = args.iter().map(Value::aval).collect();
-    let staged = stage("jit", DebugInfo::named(name), &avals, |args| fun.0.call(args))?;
+    let staged = stage(transform, DebugInfo::named(name), &avals, |args| fun.0.call(args))?;
     Ok((staged.jaxpr.into(), staged.captured))
 }
 

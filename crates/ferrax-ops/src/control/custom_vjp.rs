@@ -142,7 +142,7 @@ fn custom_vjp_stage(op: &OpRef, p: &CustomVjp, args: &[Value]) -> Result<(OpRef,
     if p.call_jaxpr.is_some() {
         return Ok((op.clone(), args.into()));
     }
-    let (jaxpr, captured) = record(&p.name, &p.fun, args)?;
+    let (jaxpr, captured) = record("custom_vjp fun", &p.name, &p.fun, args)?;
     let params = CustomVjp { call_jaxpr: Some(jaxpr), num_consts: captured.len(), ..p.clone() };
     Ok((OpRef::new(&CUSTOM_VJP, params), captured.into_iter().chain(args.iter().cloned()).collect()))
 }
