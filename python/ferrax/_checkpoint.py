@@ -293,6 +293,8 @@ def checkpoint(
             rest = iter(values)
             return target(*(args[i] if i in places else next(rest) for i in range(len(args))), **named, **fixed)
 
+        call.user_body = target  # type: ignore[attr-defined]
+        call.__name__ = getattr(target, "__name__", "call")
         clock = _ferrax.trace_clock()
         try:
             program = _ferrax.trace_to_jaxpr(call if places or fixed else target, dynamic, kwargs, "checkpoint")

@@ -55,7 +55,7 @@ fn trace_to_jaxpr(
     let mut call = FlatCall::new(py, &function.fun, &in_tree, &function.debug);
     let mut staged = stage(transform, debug, &avals, |values| call.call(values)).py()?;
     let out_tree = call.out_tree()?;
-    staged.jaxpr.debug.result_names = (transform != "scan").then(|| trees::result_names(&out_tree));
+    staged.jaxpr.debug.result_names = Some(trees::result_names(&out_tree));
     let program: JaxprRef = staged.jaxpr.into();
     crate::watch::traced(py, &program)?;
     let program = PyClosed::traced(program, staged.captured, out_tree.clone());

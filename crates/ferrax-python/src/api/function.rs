@@ -202,7 +202,9 @@ fn debug_info(fun: &Bound<'_, PyAny>) -> DebugInfo {
         .or_else(|| attribute(&inner, intern!(py, "__name__")).ok().flatten())
         .and_then(|n| n.extract::<String>().ok());
     let name = name.unwrap_or_else(|| fun.get_type().name().map_or_else(|_| "<unknown>".into(), |n| n.to_string()));
-    let place = attribute(&inner, intern!(py, "__code__")).ok().flatten().and_then(|code| {
+    let theirs = attribute(fun, intern!(py, "user_body")).ok().flatten();
+    let place = theirs.as_ref().map_or(inner, unwrapped);
+    let place = attribute(&place, intern!(py, "__code__")).ok().flatten().and_then(|code| {
         let file: String = code.getattr(intern!(py, "co_filename")).ok()?.extract().ok()?;
         let line: u32 = code.getattr(intern!(py, "co_firstlineno")).ok()?.extract().ok()?;
         Some(Arc::from(format!("{file}:{line}")))

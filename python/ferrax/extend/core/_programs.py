@@ -238,8 +238,6 @@ def _debug_info(self: Jaxpr | ClosedJaxpr) -> Any:
 
     program = self.jaxpr if isinstance(self, ClosedJaxpr) else self
     names, results, count = program.argument_names(), program.result_names(), len(program.invars)
-    if program.traced_for == "scan" and results is None and names:
-        results = []
     arguments = tuple([""] * (count - len(names)) + names) if names or not count else None
     return DebugInfo(
         program.traced_for or "jit", program.function_name, arguments, None if results is None else tuple(results)
