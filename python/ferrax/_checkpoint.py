@@ -301,7 +301,7 @@ def checkpoint(
         except _ferrax.ReferenceUsed:
             return target(*args, **kwargs, **fixed)
         except ConcretizationTypeError as error:
-            if "for checkpoint" in str(error):
+            if "for checkpoint" in str(error) and _CONSIDER not in str(error):
                 error.args = (str(error) + _CONSIDER,)
             raise
         if _ferrax.references_since(clock):

@@ -1,8 +1,8 @@
 """ferrax's loggers, and what the settings `jax_logging_level` and `jax_debug_log_modules` do to them.
 
 All are below the logger `ferrax`, which is itself below the logger `jax`: whoever listens there hears what ferrax says.
-Both print on the standard error stream, each record once, and both are undone by their next value. Logger names of JAX
-(`jax`, `jax.x`) stand for ferrax's. Read next: `config.py`, whose `update` calls `apply`.
+The settings print on the standard error stream, each record once, and are undone by their next value. Logger names of
+JAX (`jax`, `jax.x`) stand for ferrax's. Read next: `config.py`, whose `update` calls `apply`.
 """
 
 import logging

@@ -43,12 +43,18 @@ def body(carry, row):
     return carry + row, carry * row
 
 
+class Named:
+    def method(self, x, y):
+        return x * y
+
+
 #: Functions of the library, with their arguments.
 CASES = {
     "trees": lambda jax: (pair, (1.0, [2.0][0])),
     "containers": lambda jax: (lambda x, y: {"a": x, "b": [y]}, (1.0, (2.0,))),
     "any arguments": lambda jax: (functools.partial(rest, z=5.0, w=6.0), ({"hi": 1.0}, 2.0, 3.0)),
     "partial": lambda jax: (functools.partial(pair, 1.0), (2.0,)),
+    "partial of a method": lambda jax: (functools.partial(Named().method, 1.0), (2.0,)),
     "jit": lambda jax: (lambda x: jax.jit(pair)(x, x)["c"], (1.0,)),
     "cond": lambda jax: (lambda x: jax.lax.cond(x > 0, branch, lambda u: u, x), (1.0,)),
     "switch": lambda jax: (lambda x: jax.lax.switch(1, [branch, lambda u: u * 2, branch], x), (1.0,)),

@@ -35,7 +35,8 @@ pub fn lower_with(jaxpr: &Jaxpr, after: impl FnMut(&Eqn, &[ValueId])) -> Result<
 pub fn lower_noted(jaxpr: &Jaxpr, after: impl FnMut(&Eqn, &[ValueId])) -> Result<(Graph, Vec<Noted>)> {
     let before = NOTED.replace(Some(Vec::new()));
     let graph = lower_with(jaxpr, after);
-    Ok((graph?, NOTED.replace(before).unwrap_or_default()))
+    let noted = NOTED.replace(before).unwrap_or_default();
+    Ok((graph?, noted))
 }
 
 /// Appends a program's operations; `args` are its constants, then its arguments.

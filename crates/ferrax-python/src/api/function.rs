@@ -78,8 +78,10 @@ impl ParamNames {
         let of = |name| attribute(&unwrapped, name).ok().flatten();
         let definition = || attribute(&of(intern!(py, "__definition__"))?, intern!(py, "__code__")).ok().flatten();
         let code = of(intern!(py, "__code__")).or_else(definition).or_else(|| of(intern!(py, "__text_signature__")));
-        let bound = attribute(fun, intern!(py, "__self__")).ok().flatten().is_some();
-        let given = Partial::of(fun).map_or(0, |partial| partial.args.len());
+        let partial = Partial::of(fun);
+        let given = partial.as_ref().map_or(0, |partial| partial.args.len());
+        let called = partial.as_ref().map_or(fun, |partial| &partial.func);
+        let bound = attribute(called, intern!(py, "__self__")).ok().flatten().is_some();
         let skip = usize::from(bound && code.is_some()) + given;
         ParamNames { code: code.map(Bound::unbind), skip, statics: statics.to_vec() }
     }
