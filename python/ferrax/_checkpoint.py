@@ -19,6 +19,11 @@ from ferrax._named_functions import name_function
 from ferrax._primitives import built_in
 from ferrax._typed import P, R
 
+_CONSIDER = (
+    "\n\nConsider using the `static_argnums` parameter for `jax.remat` or `jax.checkpoint`. See the `jax.checkpoint` "
+    "docstring and its example involving `static_argnums`."
+)
+
 __all__ = ["Offloadable", "Recompute", "Saveable", "checkpoint", "checkpoint_policies", "remat"]
 
 Policy = Callable[..., Any]
@@ -267,6 +272,8 @@ def checkpoint(
     names = frozenset([static_argnames] if isinstance(static_argnames, str) else static_argnames)
     positions = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     static = positions + _positions_of(fun, names)
+    from ferrax.errors import ConcretizationTypeError
+
     target = fun
 
     @functools.wraps(target)
@@ -286,11 +293,17 @@ def checkpoint(
             rest = iter(values)
             return target(*(args[i] if i in places else next(rest) for i in range(len(args))), **named, **fixed)
 
+        call.user_body = target  # type: ignore[attr-defined]
+        call.__name__ = getattr(target, "__name__", "call")
         clock = _ferrax.trace_clock()
         try:
             program = _ferrax.trace_to_jaxpr(call if places or fixed else target, dynamic, kwargs, "checkpoint")
         except _ferrax.ReferenceUsed:
             return target(*args, **kwargs, **fixed)
+        except ConcretizationTypeError as error:
+            if "for checkpoint" in str(error) and _CONSIDER not in str(error):
+                error.args = (str(error) + _CONSIDER,)
+            raise
         if _ferrax.references_since(clock):
             from ferrax._refs import found_since
 

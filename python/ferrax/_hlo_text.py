@@ -132,10 +132,6 @@ def _literal(value: Any) -> str:
     return written(array, True)
 
 
-# programs that are called by the transformed one are known by the user's function
-_TRANSFORMED = re.compile(r"(?:jvp|transpose|vmap)\((.*)\)")
-
-
 def _path(*parts: str) -> str:
     return "/".join(part for part in parts if part)
 
@@ -280,10 +276,7 @@ class _Computation:
         """An equation's primitive in all its scopes; a called function is one, with transformations around it."""
         scopes, name = eqn.source_info.name_stack, str(eqn.primitive.name)
         if name == "jit":
-            called = str(eqn.params["name"])
-            while found := _TRANSFORMED.fullmatch(called):
-                called = found[1]
-            return _path(self.around, str(scopes.extend(f"jit({called})")))
+            return _path(self.around, str(scopes.extend(f"jit({eqn.params['name']})")))
         return _path(self.around, str(scopes), "checkpoint" if name == "remat2" else name)
 
     def one(self, eqn: Any, opcode: str, operands: Sequence[str], *rest: str) -> None:

@@ -39,6 +39,12 @@ class _Linear(NamedTuple):
     outs: Sequence[Any]  # types of the results
     out_tree: Any
 
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
 
 def linear_call(fun: Callable[..., Any], fun_transpose: Callable[..., Any], residuals: Any, operands: Any) -> Any:
     """See `ferrax.custom_derivatives.linear_call`."""

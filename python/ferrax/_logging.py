@@ -1,7 +1,8 @@
-"""What the settings `jax_logging_level` and `jax_debug_log_modules` do to Python's loggers.
+"""ferrax's loggers, and what the settings `jax_logging_level` and `jax_debug_log_modules` do to them.
 
-Both print on the standard error stream, each record once, and both are undone by their next value. Logger names of JAX
-(`jax`, `jax.x`) stand for ferrax's. Read next: `config.py`, whose `update` calls `apply`.
+All are below the logger `ferrax`, which is itself below the logger `jax`: whoever listens there hears what ferrax says.
+The settings print on the standard error stream, each record once, and are undone by their next value. Logger names of
+JAX (`jax`, `jax.x`) stand for ferrax's. Read next: `config.py`, whose `update` calls `apply`.
 """
 
 import logging
@@ -10,7 +11,18 @@ import sys
 LEVELS = (None, "NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 _ROOT = logging.getLogger("ferrax")
+_ROOT.parent = logging.getLogger("jax")
 FORMAT = logging.Formatter("{levelname}:{asctime}:{name}:{lineno}: {message}", style="{")
+
+
+def logger(name: str) -> logging.Logger:
+    """The logger of a name that begins with `ferrax`.
+
+    >>> from ferrax._logging import logger
+    >>> logger("ferrax.jit").parent.parent.name
+    'jax'
+    """
+    return logging.getLogger(name)
 
 
 class _Stderr(logging.StreamHandler):

@@ -164,6 +164,17 @@ def missing_rule(what: str, name: str) -> NotImplementedError:
     return NotImplementedError(f"{what} for '{name}' not implemented")
 
 
+def _check_hashes(primitive: Primitive, params: dict[str, Any]) -> None:
+    for name, value in params.items():
+        try:
+            isinstance(value, dict) or hash(value)
+        except TypeError as error:
+            raise TypeError(
+                "As of JAX v0.7, parameters to jaxpr equations must have __hash__ and __eq__ methods. In a call to "
+                f"primitive {primitive}, the value of parameter {name} was not hashable: {value}"
+            ) from error
+
+
 class Primitive:
     """An operation that transformations know by its rules.
 
@@ -328,6 +339,8 @@ class Primitive:
         return list(out) if self.multiple_results else [out]
 
     def _abstract(self, avals: list[Any], params: dict[str, Any]) -> tuple[list[Any], bool]:
+        if self._key(params) is None:
+            _check_hashes(self, params)
         out, effects = self.abstract_eval(*avals, **params)
         if isinstance(out, (tuple, list)) != self.multiple_results:
             raise ValueError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
 from ferrax import _ferrax
@@ -22,7 +24,9 @@ def pretty_print(
     """The program as text.
 
     Args:
-      source_info, name_stack, print_effects: must be False: the text has no comments.
+      source_info: whether comments say the place in the user's code that each equation comes from.
+      name_stack: whether comments say the scopes that it was asked for in.
+      print_effects: must be False.
       print_shapes, custom_pp_eqn_rules: must be True.
       use_color: accepted for compatibility: programs are printed without colors.
       width: must be None: lines are broken as `str` breaks them.
@@ -30,12 +34,54 @@ def pretty_print(
     Raises:
       NotImplementedError: another value was given.
     """
-    given = {"source_info": source_info, "name_stack": name_stack, "print_effects": print_effects, "width": width}
+    given: dict[str, Any] = {"print_effects": print_effects, "width": width}
     given |= {"print_shapes": not print_shapes, "custom_pp_eqn_rules": not custom_pp_eqn_rules}
     others = [name for name, other in given.items() if other not in (False, None)]
     if others:
         raise NotImplementedError(f"pretty_print of a program with another {' and '.join(others)} than by default")
-    return str(self)
+    return _commented(self, source_info, name_stack) if source_info or name_stack else str(self)
+
+
+#: Primitives whose equations are shown in a form of their own, without comments.
+_OWN_FORMS = frozenset(["get", "swap", "addupdate"])
+
+
+def _equations(program: Any) -> Iterator[Any]:
+    """The equations of a program in the order of its text."""
+    for eqn in program.eqns:
+        yield eqn
+        if eqn.primitive.name not in _OWN_FORMS:
+            for _, value in sorted(eqn.params.items()):
+                for inner in value if isinstance(value, (tuple, list)) else [value]:
+                    if hasattr(inner, "eqns"):
+                        yield from _equations(inner)
+
+
+def _commented(program: Any, places: bool, scopes: bool) -> str:
+    """A program's text, and behind it what is said of the equations of each line."""
+    from ferrax.extend.source_info_util import summarize
+
+    text, at = str(program), 0
+    said: dict[int, list[str]] = {}
+    for eqn in _equations(program):
+        name = eqn.primitive.name
+        if name in _OWN_FORMS:
+            continue
+        begin = re.compile(rf"{' = ' if eqn.outvars else ' '}{re.escape(name)}(?=[\[ \n]|$)").search(text, at)
+        if begin is None:  # it stands in a program whose text is left out
+            continue
+        at = begin.end()
+        comments = said.setdefault(text.count("\n", 0, at), [])
+        if places and eqn.outvars and (place := summarize(eqn.source_info)):
+            comments.append(place)
+        if scopes:
+            comments.append(f"[{eqn.source_info.name_stack}]")
+    lines = text.split("\n")
+    width = max((len(lines[i]) for i, comments in said.items() if comments), default=0)
+    for i, comments in said.items():
+        shown = [f"{lines[i] if not k else '':<{width}} # {comment}" for k, comment in enumerate(comments)]
+        lines[i] = "\n".join(shown) if shown else lines[i]
+    return "\n".join(lines)
 
 
 for _class in (_ferrax.Jaxpr, _ferrax.ClosedJaxpr):

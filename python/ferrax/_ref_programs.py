@@ -369,8 +369,9 @@ class RefJaxpr:
 
     def pretty_print(self, **options: Any) -> str:
         """The program as text; the options are those of programs without references."""
-        self._program.jaxpr.pretty_print(**options)  # for its errors
-        return _text(self)
+        from ferrax._program_text import pretty_print
+
+        return pretty_print(self, **options)
 
 
 class RefClosedJaxpr:

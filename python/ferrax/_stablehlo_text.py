@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from ferrax._stablehlo_notes import Composites, noted, taken_out
+
 _OPERATION = re.compile(
     r'(?P<indent> *)(?:(?P<results>%\d+(?::\d+)?) = )?"(?P<name>[\w.]+)"\((?P<operands>[^()]*)\)'
     r"(?: \{(?P<attributes>.*)\})? : \((?P<takes>[^()]*)\) -> \((?P<gives>[^()]*)\)(?P<place> loc\(.*\))?"
@@ -65,20 +67,24 @@ def readable(text: str, name: str, results: Sequence[str]) -> str:
     text = _REDUCE.sub(_reduction, text)
     lines = []
     depth = 0
-    for line in text.split("\n"):
+    given, notes, called = taken_out(text.split("\n"))
+    composites = Composites()
+    for at, line in enumerate(given):
         if line.startswith("  func.func "):
             names = _Names()
             lines.append(_head(line, results))
             continue
         depth -= (line.lstrip().startswith("}") and "}) " in line) or line.lstrip().startswith("}, {")
         found = _OPERATION.fullmatch(line)
-        if found is not None:
+        if at in called:
+            line = names.renamed(composites.call(line, called[at]), None)
+        elif found is not None:
             line = names.renamed(_operation(found, depth), _constant_name(found))
         elif depth or line.startswith("    "):
             line = names.renamed(line, None)
         depth += line.endswith("({") or line.lstrip().startswith("}, {")
-        lines.append(line)
-    return "\n".join(lines)
+        lines.append(noted(line, notes[at]) if at in notes else line)
+    return composites.renamed("\n".join(lines))
 
 
 class _Names:
@@ -259,7 +265,7 @@ def _dense(value: str, tensor: str) -> str:
     if blob is not None:
         if element not in _ELEMENTS or math.prod(shape) > _MOST_ELEMENTS:
             return value
-        return f"dense<{_nested(np.frombuffer(bytes.fromhex(blob[1]), _ELEMENTS[element]).reshape(shape))}>"
+        return f"dense<{nested(np.frombuffer(bytes.fromhex(blob[1]), _ELEMENTS[element]).reshape(shape))}>"
     if element in ("bf16", *_FLOATS):
         value = re.sub(r"0x([0-9A-F]+)", lambda m: _float(_of_bits(m[1], element)), value)
     return value.replace(", ", ",") if value.startswith("dense<(") else value
@@ -273,10 +279,11 @@ def _of_bits(digits: str, element: str) -> Any:
     return np.frombuffer(bytes.fromhex(digits)[::-1], _FLOATS[element])[0]
 
 
-def _nested(numbers: Any) -> str:
+def nested(numbers: Any) -> str:
+    """An array of NumPy's as MLIR writes its numbers."""
     if numbers.ndim:
-        return f"[{', '.join(map(_nested, numbers))}]"
-    return _float(numbers[()]) if numbers.dtype.kind == "f" else str(numbers)
+        return f"[{', '.join(map(nested, numbers))}]"
+    return _float(numbers[()]) if numbers.dtype.kind == "f" else str(numbers).lower()
 
 
 def _float(number: Any) -> str:

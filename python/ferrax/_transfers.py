@@ -7,17 +7,17 @@ implicit. On a CPU, reading an array is none. Read next: `_watch.py`, which sees
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 from ferrax import _ferrax
 from ferrax._frames import user_frame
+from ferrax._logging import logger as _logger_of
 from ferrax.config import config
 from ferrax.errors import JaxRuntimeError
 
 __all__ = ["active", "check", "is_host_data"]
 
-_logger = logging.getLogger("ferrax.transfers")
+_logger = _logger_of("ferrax.transfers")
 
 
 def active(direction: str) -> bool:

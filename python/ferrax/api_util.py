@@ -5,7 +5,9 @@ Read next: `extend/linear_util.py` for the wrapped functions that these take.
 
 from __future__ import annotations
 
+import functools
 import inspect
+import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -13,7 +15,13 @@ from ferrax import tree_util
 from ferrax._api import typeof as _typeof
 from ferrax._boundary import expose as _expose
 from ferrax._core import ShapedArray
-from ferrax.extend.linear_util import DebugInfo, WrappedFun, transformation2, transformation_with_aux2
+from ferrax.extend.linear_util import (
+    DebugInfo,
+    WrappedFun,
+    initial_result_paths,
+    transformation2,
+    transformation_with_aux2,
+)
 
 __all__ = [
     "argnums_partial",
@@ -36,7 +44,7 @@ def debug_info(
     *,
     static_argnums: Sequence[int] = (),
     static_argnames: Sequence[str] = (),
-    result_paths_thunk: Any = None,
+    result_paths_thunk: Any = initial_result_paths,
     sourceinfo: str | None = None,
     signature: inspect.Signature | None = None,
 ) -> DebugInfo:
@@ -61,14 +69,27 @@ def debug_info(
     >>> info.arg_names
     ('x', "y['a']")
     """
+    known = getattr(fun, "__fun_debug_info__", None)
+    if known is not None:
+        return known
     names = _argument_names(fun, args, kwargs, static_argnums, static_argnames, signature)
-    return DebugInfo(traced_for, sourceinfo or _describe(fun), names, result_paths_thunk)
+    return DebugInfo(traced_for, sourceinfo or fun_sourceinfo(fun), names, result_paths_thunk)
 
 
-def _describe(fun: Any) -> str:
-    code = getattr(inspect.unwrap(fun) if callable(fun) else fun, "__code__", None)
-    name = getattr(fun, "__name__", str(fun))
-    return f"{name} at {code.co_filename}:{code.co_firstlineno}" if code else name
+def fun_sourceinfo(fun: Any) -> str:
+    """A function's name and place; `<unknown>` for a callable object that has no name.
+
+    >>> from ferrax.api_util import fun_sourceinfo
+    >>> fun_sourceinfo(max)
+    'max'
+    """
+    while isinstance(fun, functools.partial):
+        fun = fun.func
+    fun = inspect.unwrap(fun)
+    code = getattr(fun, "__code__", None)
+    if code is not None:
+        return f"{fun.__name__} at {code.co_filename}:{code.co_firstlineno}"
+    return fun.__name__ if isinstance(fun, types.BuiltinFunctionType) else "<unknown>"
 
 
 def _argument_names(
@@ -78,18 +99,23 @@ def _argument_names(
     static_argnums: Sequence[int],
     static_argnames: Sequence[str],
     signature: inspect.Signature | None,
-) -> tuple[str, ...] | None:
+) -> tuple[str, ...]:
+    """Names of the leaves: positional arguments, then those by name in their order; `args[0]` where none fits."""
+    static = object()
+    args = [static if i in {n % len(args) for n in static_argnums if args} else x for i, x in enumerate(args)]
+    kwargs = {k: static if k in static_argnames else x for k, x in sorted(kwargs.items())}
     try:
-        bound = (signature or inspect.signature(fun)).bind(*args, **kwargs).arguments
+        signature = signature or inspect.signature(fun)
+        bound = signature.bind(*args, **kwargs).arguments
     except (TypeError, ValueError):
-        return None
-    names = []
-    for position, (name, value) in enumerate(bound.items()):
-        if position in static_argnums or name in static_argnames:
-            continue
-        leaves, _ = tree_util.tree_flatten_with_path(value)
-        names += [name + tree_util.keystr(path) for path, _ in leaves]
-    return tuple(names)
+        named = [("args", args), *((f"kwargs['{k}']", x) for k, x in kwargs.items())]
+    else:
+        kinds = {p.kind: name for name, p in signature.parameters.items()}
+        rest = kinds.get(inspect.Parameter.VAR_KEYWORD)
+        named = [(name, x) for name, x in bound.items() if name not in kwargs and name != rest]
+        named += [(k if k in bound else f"{rest}['{k}']", x) for k, x in kwargs.items()]
+    leaves = [(name, *leaf) for name, x in named for leaf in tree_util.tree_flatten_with_path(x)[0]]
+    return tuple(name + tree_util.keystr(path) for name, path, leaf in leaves if leaf is not static)
 
 
 @transformation_with_aux2

@@ -17,6 +17,7 @@ import numpy as np
 from ferrax import _ferrax
 from ferrax._boundary import expose as _expose
 from ferrax._callbacks import debug_callback, debug_print, split_arrays
+from ferrax._logging import logger as _logger_of
 from ferrax._texts import short
 from ferrax.extend.core import Effect
 from ferrax.sharding._draw import (
@@ -37,7 +38,7 @@ __all__ = [
     "visualize_sharding",
 ]
 
-_logger = logging.getLogger("ferrax.debug")
+_logger = _logger_of("ferrax.debug")
 
 
 class _Named(type):

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from ferrax import _devices
 from ferrax._boundary import expose as _expose
+from ferrax._logging import logger as _logger_of
 from ferrax._memory_profile import live_memory_profile
 from ferrax._profile_data import (
     ProfileData as ProfileData,
@@ -51,7 +52,7 @@ __all__ = [
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_JIT = logging.getLogger("ferrax.jit")
+_JIT = _logger_of("ferrax.jit")
 
 
 class ProfileOptions:

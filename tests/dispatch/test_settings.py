@@ -425,6 +425,35 @@ def test_modules_that_log_everything(capsys):
     assert re.match(r"DEBUG:\S+ \S+:ferrax\.below\.it:\d+: first", lines[0])
 
 
+class _Kept(logging.Handler):
+    def __init__(self):
+        super().__init__()
+        self.texts = []
+
+    def emit(self, record):
+        self.texts.append(record.getMessage())
+
+
+def test_the_logger_of_jax_hears_what_is_said(caplog):
+    """With a level and a handler of its own, as programs give them to JAX's."""
+    root, kept = logging.getLogger("jax"), _Kept()
+    root.addHandler(kept)
+    try:
+        with caplog.at_level(logging.WARNING, "jax"):
+            with jax.log_compiles():
+                jax.jit(lambda x: x + 1)(1.0)
+            loud = len(kept.texts)
+            jax.jit(lambda x: x + 2)(1.0)
+            assert [text.split()[0] for text in kept.texts] == ["Finished", "Compiling", "Finished"]
+        with caplog.at_level(logging.DEBUG, "jax"):
+            jax.jit(lambda x: x + 3)(1.0)
+            jax.debug.log("said {}", 1)
+        assert len(kept.texts) == 2 * loud + 1 and kept.texts[-1] == "said 1"
+    finally:
+        root.removeHandler(kept)
+    assert [r.getMessage() for r in caplog.records] == kept.texts
+
+
 def test_loggers_are_named_one_by_one(capsys):
     from ferrax._src import logging_config
 

@@ -298,12 +298,26 @@ def test_programs_are_printed_with_jaxs_arguments():
     program = jax.make_jaxpr(lambda x: x + 1)(1.0)
     for shown in (program, program.jaxpr):
         assert shown.pretty_print() == shown.pretty_print(use_color=False, print_shapes=True) == str(shown)
-        with pytest.raises(NotImplementedError, match="another source_info and name_stack than by default"):
-            shown.pretty_print(source_info=True, name_stack=True)
+        place, scopes = shown.pretty_print(source_info=True, name_stack=True).split("\n")
+        assert place.startswith(f"{shown} # {__file__}:") and place.endswith("<lambda>)")
+        assert scopes == " " * len(str(shown)) + " # []"
         with pytest.raises(NotImplementedError, match="another print_shapes"):
             shown.pretty_print(print_shapes=False)
         with pytest.raises(TypeError):
             shown.pretty_print(colour=True)
+
+
+def test_comments_stand_behind_the_lines_of_their_equations():
+    def inner(x):
+        with jax.named_scope("inner"):
+            return jnp.sin(x)
+
+    program = jax.make_jaxpr(lambda x: jax.lax.cond(x > 0, inner, lambda x: -x, jax.jit(inner)(x)))(1.0)
+    text = program.jaxpr.pretty_print(name_stack=True)
+    assert "\n".join(line.partition(" # ")[0].rstrip() for line in text.split("\n")) == str(program)
+    (line,) = {line.partition(" # ")[2] for line in text.split("\n") if " sin " in line}
+    assert line == "[inner]"
+    assert len({line.index(" # ") for line in text.split("\n") if " # " in line}) == 1
 
 
 def test_functions_with_derivatives_of_their_own_are_bound_with_subfuns():

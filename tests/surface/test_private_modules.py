@@ -359,3 +359,17 @@ def test_names_of_platforms():
         assert xla_bridge.canonicalize_platform(platform) == jax_bridge.canonicalize_platform(platform) == platform
     with pytest.raises(RuntimeError, match="Unknown backend: 'gpu' requested"):
         xla_bridge.canonicalize_platform("gpu")
+
+
+def test_helpers_of_classes_and_texts():
+    from jax._src import util as jax_util
+
+    from ferrax._src import util
+
+    for n in (0, -1, 1, 999, 1000, 123456789, 2.5, 1e18):
+        assert util.pprint_bytes(n) == jax_util.pprint_bytes(n)
+    held = [1]
+    assert util.HashableWrapper(held) == util.HashableWrapper(held) != util.HashableWrapper([1])
+    assert {util.HashableWrapper("a"), util.HashableWrapper("a")} == {util.HashableWrapper("a")}
+    with pytest.raises(NotImplementedError, match="does not support virtual subclasses"):
+        util.StrictABC.register(int)

@@ -176,12 +176,27 @@ def test_equal_parameters_give_equal_programs():
     assert a != c and a != d
 
 
-def test_parameters_that_cannot_be_hashed():
+@pytest.mark.parametrize("value", [[4], np.arange(2), ([1],)], ids=str)
+def test_parameters_that_cannot_be_hashed(value):
     p = Primitive("listed")
-    p.def_impl(lambda x, *, by: x * by[0])
+    p.def_impl(lambda x, *, by: x)
     p.def_abstract_eval(lambda x, *, by: x)
-    mlir.register_lowering(p, mlir.lower_fun(lambda x, *, by: x * by[0], multiple_results=False))
-    assert jax.jit(lambda x: p.bind(x, by=[4]))(2.0) == 8.0
+    assert p.bind(2.0, by=value) == 2.0
+    with pytest.raises(TypeError, match="to primitive listed, the value of parameter by was not hashable"):
+        jax.make_jaxpr(lambda x: p.bind(x, by=value))(2.0)
+
+
+class _Odd:
+    __repr__ = lambda self: "a representation"
+    __str__ = lambda self: "a text"
+
+
+def test_parameters_are_shown_as_text():
+    p = Primitive("shown")
+    p.def_abstract_eval(lambda x, **params: x)
+    for value in ["abc", np.float32(2), np.dtype("int8"), ("a",), _Odd(), tuple(range(60)), len]:
+        text = str(jax.make_jaxpr(lambda x, value=value: p.bind(x, by=value))(2.0))
+        assert f"by={value}" in text
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,30 @@ def mixed(jax, f, out_axes=(0, 0)):
     return jax.vmap(lambda c: f(c), out_axes=out_axes)(jax.numpy.asarray(ROWS))
 
 
+def kept(jax, decorate, wrap, out_axes=(0, None)):
+    """What depends on the operand that is not mapped stays without rows, its tangents and cotangents too."""
+    f = jax.vmap(jax.jit(two(jax, decorate)), in_axes=(0, None), out_axes=out_axes)
+    return wrap(lambda y: f(jax.numpy.asarray(ROWS), y))(1.5)
+
+
+def total(jax):
+    return lambda f: jax.jit(jax.grad(lambda y: sum(v.sum() for v in f(y))))
+
+
+def wide(jax):
+    """The tangent of a result that all rows share differs from row to row."""
+    f = jax.custom_jvp(lambda x, y: (x * 2, y * 3))
+    f.defjvp(lambda p, t: ((p[0] * 2, p[1] * 3), (t[0] * 2, t[1] * p[0])))
+    g = jax.vmap(jax.jit(f), in_axes=(0, None))
+    return jax.jit(lambda y: jax.jvp(lambda y: g(jax.numpy.asarray(ROWS), y), (y,), (1.0,)))(1.5)
+
+
 CASES = {
+    "shared result of jit": lambda jax: kept(jax, jax.custom_jvp, lambda f: f),
+    "shared result in jit": lambda jax: kept(jax, jax.custom_jvp, jax.jit),
+    "shared result, vjp": lambda jax: kept(jax, jax.custom_vjp, jax.jit),
+    "shared result's gradient": lambda jax: kept(jax, jax.custom_jvp, total(jax)),
+    "shared result's gradient, vjp": lambda jax: kept(jax, jax.custom_vjp, total(jax), (0, 0)),
     "jvp": lambda jax: jax.jvp(over_rows(jax, lambda c: jvp_rule(jax, c)), (1.0,), (1.0,)),
     "jvp, value too": lambda jax: jax.jvp(over_rows(jax, lambda c: jvp_rule(jax, c, True)), (1.0,), (1.0,)),
     "grad": lambda jax: jax.grad(lambda x: over_rows(jax, lambda c: jvp_rule(jax, c))(x).sum())(1.0),
@@ -87,6 +110,12 @@ def test_as_in_jax(name):
     for a, b in zip(got, want, strict=True):
         assert (np.shape(a), ferrax.typeof(a).dtype) == (np.shape(b), ferrax.typeof(b).dtype)
         np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-6)
+
+
+def test_a_rule_that_depends_on_more_has_its_rows():
+    """JAX's result has one row too few for its type."""
+    outs, dots = wide(ferrax)
+    assert [v.tolist() for v in (*outs, *dots)] == [[2, 4, 6], [4.5] * 3, [0, 0, 0], [1, 2, 3]]
 
 
 def test_a_rule_that_depends_on_more_than_the_recorded_function():

@@ -91,6 +91,10 @@ pub struct DebugInfo {
     pub place: Option<Arc<str>>,
     /// Names of the flat arguments.
     pub arg_names: Option<ArgNames>,
+    /// What a program was recorded for; empty for what is none.
+    pub traced_for: &'static str,
+    /// Names of the flat results.
+    pub result_names: Option<ArgNames>,
 }
 
 impl std::fmt::Debug for DebugInfo {
@@ -102,7 +106,17 @@ impl std::fmt::Debug for DebugInfo {
 impl DebugInfo {
     /// A function known by name only.
     pub fn named(name: &str) -> Self {
-        DebugInfo { name: name.into(), place: None, arg_names: None }
+        DebugInfo { name: name.into(), ..DebugInfo::default() }
+    }
+
+    /// That of a program recorded for a transformation; one that is made of another has other arguments and results, but for
+    /// `vmap`'s arguments.
+    pub fn recorded(self, transform: &'static str) -> Self {
+        match (self.traced_for, transform) {
+            ("", _) => DebugInfo { traced_for: transform, ..self },
+            (_, "vmap") => DebugInfo { result_names: None, ..self },
+            _ => DebugInfo { arg_names: None, result_names: None, ..self },
+        }
     }
 
     /// The function and its place, for messages: "f at file.py:3".

@@ -4,9 +4,18 @@
 
 use crate::jaxpr::{Atom, Eqn, Jaxpr, Var};
 use crate::op::OpRef;
-use ferrax_base::{Aval, Result, error};
-use ferrax_loops::{Builder, Graph, Type, ValueId};
+use ferrax_base::{Aval, Result, error, scopes};
+use ferrax_loops::{Builder, Graph, Kind, Type, ValueId};
 use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// The graph of an operation that has notes for compilers: what is called, its notes, and the composite that it is.
+pub type Noted = (Arc<Graph>, Arc<str>, Option<Arc<str>>);
+
+thread_local! {
+    static NOTED: RefCell<Option<Vec<Noted>>> = const { RefCell::new(None) };
+}
 
 /// Lowers a whole program.
 pub fn lower(jaxpr: &Jaxpr) -> Result<Graph> {
@@ -20,6 +29,14 @@ pub fn lower_with(jaxpr: &Jaxpr, after: impl FnMut(&Eqn, &[ValueId])) -> Result<
     let args: Vec<ValueId> = b.params().collect();
     let outs = lower_each(jaxpr, &mut b, &args, after)?;
     Ok(b.finish(&outs))
+}
+
+/// As [`lower_with`], for texts: operations with notes ([`scopes::notes`]), nested ones too, are calls of graphs of their own.
+pub fn lower_noted(jaxpr: &Jaxpr, after: impl FnMut(&Eqn, &[ValueId])) -> Result<(Graph, Vec<Noted>)> {
+    let before = NOTED.replace(Some(Vec::new()));
+    let graph = lower_with(jaxpr, after);
+    let noted = NOTED.replace(before).unwrap_or_default();
+    Ok((graph?, noted))
 }
 
 /// Appends a program's operations; `args` are its constants, then its arguments.
@@ -44,13 +61,29 @@ fn lower_each(
             inputs.push(read(&env, b, a)?);
         }
         let outs: SmallVec<[Aval; 1]> = eqn.outputs.iter().map(|&v| jaxpr.aval(v).clone()).collect();
-        let made = lower_one(&eqn.op, b, &inputs, &outs)?;
+        let made = match noted(eqn) {
+            None => lower_one(&eqn.op, b, &inputs, &outs)?,
+            Some((notes, composite)) => {
+                let mut own = Builder::new(inputs.iter().map(|&v| b.ty(v).clone()));
+                let params: SmallVec<[ValueId; 4]> = own.params().collect();
+                let results = lower_one(&eqn.op, &mut own, &params, &outs)?;
+                let graph = Arc::new(own.finish(&results));
+                NOTED.with_borrow_mut(|all| all.as_mut().map(|all| all.push((graph.clone(), notes, composite))));
+                b.push_many(Kind::Call(graph), &inputs, &outs.iter().map(Type::from).collect::<Vec<_>>())
+            }
+        };
         after(eqn, &made);
         for (&v, id) in eqn.outputs.iter().zip(made) {
             env[v.0 as usize] = Some(id);
         }
     }
     jaxpr.outvars.iter().map(|a| read(&env, b, a)).collect()
+}
+
+/// The notes of an equation, where they are asked for and there are some.
+fn noted(eqn: &Eqn) -> Option<(Arc<str>, Option<Arc<str>>)> {
+    let asked = NOTED.with_borrow(Option::is_some);
+    asked.then(|| scopes::notes(eqn.source.scope)).filter(|(notes, composite)| !notes.is_empty() || composite.is_some())
 }
 
 fn read(env: &[Option<ValueId>], b: &mut Builder, a: &Atom) -> Result<ValueId> {

@@ -562,7 +562,7 @@ impl Tracer {
         let created = || match self.source().location() {
             Some(at) => {
                 let line = at.text.as_ref().map_or(String::new(), |text| format!("\n    {}", text.trim()));
-                format!(" The value was created on line:\n  {at}{line}")
+                format!(" This value became a tracer due to JAX operations on these lines:\n\n  {at}{line}")
             }
             None => String::new(),
         };

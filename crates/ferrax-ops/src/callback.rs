@@ -9,7 +9,7 @@ use crate::control::scan::{Scan, scan};
 use ferrax_base::{Result, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
 use ferrax_ir::{
-    Aval, DebugInfo, Def, Effects, OpRef, Param, ParamValue, Slot, Special, Tangents, Value, Values, bind,
+    Aval, DebugInfo, Def, Effects, OpRef, Param, ParamValue, Slot, Special, Tangents, TransposeArg, Value, Values, bind,
 };
 use ferrax_loops::{HostRef, Kind, Type};
 use ferrax_transform::batching::place_axis;
@@ -180,7 +180,7 @@ fn printed(p: &Callback) -> Vec<(&'static str, Param)> {
 }
 
 macro_rules! callback {
-    ($static:ident, $name:literal, $doc:literal, $effects:expr, $jvp:expr) => {
+    ($static:ident, $name:literal, $doc:literal, $effects:expr, $jvp:expr, $transpose:expr) => {
         #[doc = $doc]
         pub static $static: Def<Callback> = Def {
             name: $name,
@@ -188,7 +188,7 @@ macro_rules! callback {
             arity: None,
             shape: |p, _| Ok(p.result_avals.0.clone().into()),
             jvp: Slot::Rule($jvp),
-            transpose: Slot::None("not linear"),
+            transpose: $transpose,
             batch: Slot::Rule(callback_batch),
             simplify: Slot::None("host code is opaque"),
             stablehlo: Slot::None("programs are cut there"),
@@ -203,8 +203,23 @@ macro_rules! callback {
 }
 
 fn no_jvp(op: &OpRef, _: &Callback, _: &[Value], _: &[Option<Value>]) -> Result<(Values, Tangents)> {
-    let what = if op.is(&PURE_CALLBACK) { "Pure callbacks do" } else { "IO callbacks do" };
-    bail!(Value, "{what} not support JVP. Please use `jax.custom_jvp` to use callbacks while taking gradients.")
+    if !op.is(&PURE_CALLBACK) {
+        bail!(Value, "IO callbacks do not support JVP.");
+    }
+    bail!(
+        Value,
+        "Pure callbacks do not support JVP. Please use `jax.custom_jvp` to use callbacks while taking gradients."
+    )
+}
+
+fn no_transpose(op: &OpRef, _: &Callback, _: &[Option<Value>], _: &[TransposeArg]) -> Result<Tangents> {
+    if !op.is(&PURE_CALLBACK) {
+        bail!(Value, "IO callbacks do not support transpose.");
+    }
+    bail!(
+        Value,
+        "Pure callbacks do not support transpose. Please use `jax.custom_vjp` to use callbacks while taking gradients."
+    )
 }
 
 fn debug_jvp(op: &OpRef, _: &Callback, primals: &[Value], _: &[Option<Value>]) -> Result<(Values, Tangents)> {
@@ -213,20 +228,29 @@ fn debug_jvp(op: &OpRef, _: &Callback, primals: &[Value], _: &[Option<Value>]) -
     Ok((outs, none))
 }
 
-callback!(PURE_CALLBACK, "pure_callback", "Calls a host function without side effects.", |_| Effects::NONE, no_jvp);
+callback!(
+    PURE_CALLBACK,
+    "pure_callback",
+    "Calls a host function without side effects.",
+    |_| Effects::NONE,
+    no_jvp,
+    Slot::Rule(no_transpose)
+);
 callback!(
     IO_CALLBACK,
     "io_callback",
     "Calls a host function with side effects.",
     |p| if p.ordered { Effects::ORDERED } else { Effects::IO },
-    no_jvp
+    no_jvp,
+    Slot::Rule(no_transpose)
 );
 callback!(
     DEBUG_CALLBACK,
     "debug_callback",
     "Shows values to a host function.",
     |p| if p.ordered { Effects::ORDERED_DEBUG } else { Effects::DEBUG },
-    debug_jvp
+    debug_jvp,
+    Slot::None("it has no results")
 );
 
 callback!(
@@ -234,7 +258,8 @@ callback!(
     "debug_print",
     "Prints values as a format string says.",
     |p| if p.ordered { Effects::ORDERED_DEBUG } else { Effects::DEBUG },
-    debug_jvp
+    debug_jvp,
+    Slot::None("it has no results")
 );
 
 /// Calls host code with `args`; the results have the announced avals.

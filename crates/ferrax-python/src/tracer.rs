@@ -9,6 +9,8 @@ use ferrax_base::config::Flag;
 use ferrax_base::{Aval, Error, ErrorKind};
 use ferrax_ir::trace::leaked;
 use ferrax_ir::{Payload, Tracer, Value};
+use pyo3::exceptions::PyAttributeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use std::fmt;
 
@@ -254,6 +256,19 @@ impl PyTracer {
     /// Raises the leak error where the value's trace has ended.
     fn _check_leak(slf: &Bound<'_, Self>) -> PyResult<()> {
         with_tracer(slf, ended_error).flatten().map_or(Ok(()), Err)
+    }
+
+    /// Names of the function that is recorded.
+    #[getter]
+    fn _debug_info(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        let of = |t: &Tracer| matches!(t.payload(), Payload::Staged(_)).then(|| t.trace().clone());
+        let Some(trace) = with_tracer(slf, of).flatten() else {
+            return Err(PyAttributeError::new_err("only tracers of programs that are recorded have a _debug_info"));
+        };
+        let (debug, transform) = (trace.debug(), trace.transform());
+        let names = debug.arg_names.as_ref().map(|names| names());
+        let module = slf.py().import(intern!(slf.py(), "ferrax.extend.linear_util"))?;
+        Ok(module.call_method1("debug_info_of", (transform, debug.describe(), names))?.unbind())
     }
 
     /// Where this value comes from, for an error text.

@@ -156,7 +156,8 @@ pub fn linearize_jaxpr(jaxpr: &JaxprRef, nonzero: &[bool], instantiate_out: &[bo
             let lin = with(Flag::CheckWhere, false, || {
                 linearize("linearize", j.debug.clone(), args, nonzero, |p| eval_jaxpr(j, p))
             })?;
-            let (linear, residuals, nonzero_out) = tape_to_jaxpr(&lin, nonzero, inst, &j.out_avals())?;
+            let (mut linear, residuals, nonzero_out) = tape_to_jaxpr(&lin, nonzero, inst, &j.out_avals())?;
+            linear.debug = j.debug.clone().recorded("linearize");
             let mut outs = lin.outs;
             let count = residuals.len();
             outs.extend(residuals);

@@ -245,7 +245,7 @@ pub fn stage(
     let trace: TraceRef = staging.clone();
     let args: Vec<Value> = {
         let mut state = staging.lock();
-        state.jaxpr.debug = debug;
+        state.jaxpr.debug = debug.recorded(transform);
         state.shows_constants = (transform == "make_jaxpr").then_some(staging.id);
         state.arg_vars = avals.iter().map(|a| state.jaxpr.new_var(a.clone())).collect();
         let tracer = |(a, v): (&Aval, &Var)| {

@@ -16,7 +16,7 @@ use ferrax_base::shape::{size, total};
 use ferrax_base::{Arg, Aval, DType, Error, Memory, Outputs, Result, Source, bail, error, long_work, scopes};
 use ferrax_cache::Cache;
 use ferrax_ir::array::{MemoryPin, Taker};
-use ferrax_ir::lower::{lower, lower_with};
+use ferrax_ir::lower::{lower, lower_noted};
 use ferrax_ir::{Array, Atom, DebugInfo, DeviceId, JaxprRef, Value, Values, spread};
 use ferrax_loops::{Graph, Kind, work};
 use ferrax_pjrt::stablehlo;
@@ -226,7 +226,7 @@ impl Executable {
         this.check_mask(donate)?;
         let optimized = optimize(jaxpr)?;
         let (mut places, mut end) = (stablehlo::Places::default(), 0);
-        let graph = lower_with(&optimized, |eqn, made| {
+        let (graph, noted) = lower_noted(&optimized, |eqn, made| {
             end = made.iter().fold(end, |end, v| v.0.max(end));
             for (&v, value) in eqn.outputs.iter().zip(made) {
                 if let Some((sharding, mesh)) = spread::sdy(optimized.aval(v).spread) {
@@ -240,6 +240,7 @@ impl Executable {
             let line = eqn.source.location().map(|at| (at.file, at.line));
             places.values.push((end, name, line));
         })?;
+        places.noted = noted;
         places.parameters.resize(optimized.consts.len(), String::new());
         places.parameters.extend(jaxpr.debug.arg_names.iter().flat_map(|names| names()));
         if !named {

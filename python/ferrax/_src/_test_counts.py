@@ -12,9 +12,10 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ferrax._logging import logger as _logger_of
 from ferrax.config import config
 
-_JIT = logging.getLogger("ferrax.jit")
+_JIT = _logger_of("ferrax.jit")
 
 
 class _Count:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ferrax._api import _indices, _names, _resolve, completed
 from ferrax.api_util import *  # noqa: F403
+from ferrax.api_util import fun_sourceinfo as fun_sourceinfo
 
 
 def fun_signature(fun: Any) -> inspect.Signature | None:
@@ -17,13 +18,9 @@ def fun_signature(fun: Any) -> inspect.Signature | None:
         return None
 
 
-def fun_sourceinfo(fun: Any) -> str | None:
-    """A function's name and place; None where it has no code."""
-    while isinstance(fun, functools.partial):
-        fun = fun.func
-    fun = inspect.unwrap(fun)
-    code = getattr(fun, "__code__", None)
-    return None if code is None else f"{fun.__name__} at {code.co_filename}:{code.co_firstlineno}"
+def save_wrapped_fun_debug_info(wrapper: Any, dbg: Any) -> None:
+    """Says that a function is known by these names."""
+    wrapper.__fun_debug_info__ = dbg
 
 
 def infer_argnums_and_argnames(

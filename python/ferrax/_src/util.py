@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import abc
 import faulthandler
 import functools
 import itertools
+import math
 import operator
 import threading
 import weakref
@@ -501,3 +503,48 @@ class Mutex:
     def assert_reader_held(self) -> None:
         """Raises unless a reader holds it."""
         assert self._readers, "no reader holds the lock"
+
+
+class HashableWrapper:
+    """A value that is hashed, and compared, as itself where it can be hashed, and by its identity where it cannot."""
+
+    def __init__(self, x: Any):
+        self.x = x
+        try:
+            self.hash: int | None = hash(x)
+        except TypeError:
+            self.hash = None
+
+    def __hash__(self) -> int:
+        return id(self.x) if self.hash is None else self.hash
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, HashableWrapper):
+            return False
+        return self.x is other.x if self.hash is None else bool(self.x == other.x)
+
+
+class StrictABCMeta(abc.ABCMeta):
+    """The class of abstract classes whose subclasses are their real ones alone."""
+
+    def register(cls, subclass: Any) -> Any:
+        """Raises NotImplementedError."""
+        raise NotImplementedError(f"{cls} does not support virtual subclasses")
+
+    __instancecheck__ = type.__instancecheck__  # type: ignore[assignment]
+    __subclasscheck__ = type.__subclasscheck__  # type: ignore[assignment]
+
+
+class StrictABC(metaclass=StrictABCMeta):
+    """An abstract class whose subclasses are its real ones alone."""
+
+    __slots__ = ()
+
+
+def pprint_bytes(num_bytes: float) -> str:
+    """A number of bytes with two digits behind the point, in powers of 1000."""
+    units = "B", "KB", "MB", "GB", "TB"
+    if num_bytes <= 0:
+        return "0.00B"
+    power = min(int(math.log(num_bytes, 1000)) if num_bytes >= 1 else 0, len(units) - 1)
+    return f"{num_bytes / 1000**power:.2f}{units[power]}"

@@ -1,6 +1,5 @@
 """Backends: those of all platforms start when the first device is looked at."""
 
-import logging
 from typing import Any
 
 from ferrax import (
@@ -13,6 +12,7 @@ from ferrax import (
     process_index as process_index,
 )
 from ferrax._ferrax import devices_were_counted as _devices_were_counted
+from ferrax._logging import logger as _logger_of
 from ferrax._src._unprovided import unprovided_names
 from ferrax.extend.backend import (
     backend_xla_version as backend_xla_version,
@@ -87,7 +87,7 @@ def _backends_there(name: str) -> Any:
     raise AttributeError(name)
 
 
-logger = logging.getLogger("ferrax")
+logger = _logger_of("ferrax")
 
 __getattr__ = unprovided_names(
     __name__,

@@ -1,11 +1,9 @@
 """Metadata of operations."""
 
 from ferrax._src._public import names_of
-from ferrax._src._unprovided import unprovided_names
-
-__getattr__ = unprovided_names(
-    __name__,
-    "xla_metadata_value_p _XlaMetadataWrapper",
-    "metadata is not kept in programs",
-    names_of(__name__, "ferrax.experimental.xla_metadata"),
+from ferrax.experimental.xla_metadata import (
+    XlaMetadataContextManager as XlaMetadataContextManager,
+    xla_metadata_value_p as xla_metadata_value_p,
 )
+
+__getattr__ = names_of(__name__, "ferrax.experimental.xla_metadata")

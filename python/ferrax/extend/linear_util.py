@@ -28,6 +28,13 @@ __all__ = [
 ]
 
 
+class InitialResultPaths:
+    """Stands for the paths of results of a function that has not returned."""
+
+
+initial_result_paths = InitialResultPaths()
+
+
 class DebugInfo(NamedTuple):
     """Names of a traced function and its arguments.
 
@@ -115,6 +122,11 @@ class DebugInfo(NamedTuple):
     def resolve_result_paths(self) -> DebugInfo:
         """The names with the paths that a function was to give after tracing."""
         return self._replace(result_paths=tuple(self.result_paths())) if callable(self.result_paths) else self
+
+
+def debug_info_of(traced_for: str, function: str, names: Sequence[str] | None) -> DebugInfo:
+    """The names of a function that is being traced."""
+    return DebugInfo(traced_for, function, None if names is None else tuple(names), initial_result_paths)
 
 
 class StoreException(Exception):

@@ -82,7 +82,7 @@ def _traced_carry(name: str, fun: Callable[..., Any], carry: Any, rest: Sequence
     """
     leaves, tree = tree_util.tree_flatten(carry)
     for _ in range(5):
-        traced_for = "while_body" if name == "while_loop" else name
+        traced_for = {"while_loop": "while_body"}.get(name, "fori_loop" if hasattr(fun, "user_body") else name)
         program = _ferrax.trace_to_jaxpr(fun, (tree.unflatten(leaves), *rest), None, traced_for, of)
         out_tree = program.out_tree
         if split:

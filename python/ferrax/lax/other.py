@@ -5,7 +5,6 @@ Read next: `control_flow.py`.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -85,7 +84,12 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
       version: the operation's version.
 
     Returns:
-      A function with the same results, recorded as one call of that name.
+      A function with the same results, recorded as one operation (`stablehlo.composite` in lowered programs).
+
+    Raises:
+      UnexpectedTracerError: when it is called: it closes over a traced value, or a keyword argument is one.
+      ValueError: when it is differentiated; give it a `custom_jvp`.
+      NotImplementedError: when it is mapped by `vmap`.
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax import lax
@@ -93,17 +97,9 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
     >>> print(tangent(0.0))
     0.0
     """
-    from ferrax._api import jit
+    from ferrax.lax._composite import called
 
-    @functools.wraps(decomposition)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        def body(*values: Any) -> Any:
-            return decomposition(*values, **kwargs)
-
-        body.__name__ = name if version == 0 else f"{name}.v{version}"
-        return jit(body)(*args)
-
-    return call
+    return called(decomposition, name, version)
 
 
 def stage(x: Any, /) -> Any:

@@ -12,7 +12,7 @@ use ferrax_ir::{
     DebugInfo, Def, JaxprRef, OpRef, ParamValue, Slot, Special, Tangents, TransposeArg, Value, Values, bind,
 };
 use ferrax_transform::batching::{Family, place_axis, vmap_again};
-use ferrax_transform::programs::{BatchedProgram, batch_jaxpr};
+use ferrax_transform::programs::batch_jaxpr;
 use ferrax_transform::{eval_jaxpr, stage};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -104,15 +104,20 @@ fn custom_jvp_stage(op: &OpRef, p: &CustomJvp, args: &[Value]) -> Result<(OpRef,
     if p.call_jaxpr.is_some() {
         return Ok((op.clone(), args.into()));
     }
-    let (jaxpr, captured) = record(&p.name, &p.fun, args)?;
+    let (jaxpr, captured) = record("custom_jvp fun", &p.name, &p.fun, args)?;
     let params = CustomJvp { call_jaxpr: Some(jaxpr), num_consts: captured.len(), ..p.clone() };
     Ok((OpRef::new(&CUSTOM_JVP, params), captured.into_iter().chain(args.iter().cloned()).collect()))
 }
 
 /// Records a host function for these operands; what it closed over becomes leading operands.
-pub(crate) fn record(name: &str, fun: &CallableRef, args: &[Value]) -> Result<(JaxprRef, Vec<Value>)> {
+pub(crate) fn record(
+    transform: &'static str,
+    name: &str,
+    fun: &CallableRef,
+    args: &[Value],
+) -> Result<(JaxprRef, Vec<Value>)> {
     let avals: Vec<Aval> = args.iter().map(Value::aval).collect();
-    let staged = stage("jit", DebugInfo::named(name), &avals, |args| fun.0.call(args))?;
+    let staged = stage(transform, DebugInfo::named(name), &avals, |args| fun.0.call(args))?;
     Ok((staged.jaxpr.into(), staged.captured))
 }
 
@@ -141,8 +146,6 @@ fn custom_jvp(_: &OpRef, p: &CustomJvp, primals: &[Value], tangents: &[Option<Va
 pub(crate) struct Rows(Arc<Mutex<Found>>);
 
 enum Found {
-    /// All: a program keeps its types, and a rule may come later whose results depend on more than the function's do.
-    All,
     /// Those that differ from row to row in what ran last.
     Last(Vec<bool>),
     /// What the caller has been told.
@@ -150,12 +153,6 @@ enum Found {
 }
 
 impl Rows {
-    /// Those of a function with some operands batched.
-    pub(crate) fn of(batched: &[bool]) -> Rows {
-        let all = !is_eager() && batched.contains(&true);
-        if all { Rows(Arc::new(Mutex::new(Found::All))) } else { Rows::found() }
-    }
-
     /// Those that differ in what will run.
     pub(crate) fn found() -> Rows {
         Rows(Arc::new(Mutex::new(Found::Last(Vec::new()))))
@@ -184,7 +181,7 @@ impl Rows {
             ));
         }
         drop(found);
-        let on = self.mask(n);
+        let on = self.mask();
         let at = |(i, (v, d)): (usize, &(Value, Option<usize>))| {
             if on[i % n] { place_axis(v, *d, Some(0), size) } else { Ok(v.clone()) }
         };
@@ -195,17 +192,16 @@ impl Rows {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Which of `n` results have the axis.
-    pub(crate) fn mask(&self, n: usize) -> Vec<bool> {
+    /// Which results have the axis.
+    pub(crate) fn mask(&self) -> Vec<bool> {
         match &*self.lock() {
-            Found::All => vec![true; n],
             Found::Last(rows) | Found::Settled(rows) => rows.clone(),
         }
     }
 
-    /// The batch axes of `n` results, for good.
-    pub(crate) fn settle(&self, n: usize) -> BatchDims {
-        let mask = self.mask(n);
+    /// The batch axes of the results, for good.
+    pub(crate) fn settle(&self) -> BatchDims {
+        let mask = self.mask();
         *self.lock() = Found::Settled(mask.clone());
         mask.iter().map(|&on| on.then_some(0)).collect()
     }
@@ -252,7 +248,7 @@ impl Callable for Batched {
     }
 
     fn name(&self) -> String {
-        format!("vmap({})", self.fun.0.name())
+        self.fun.0.name()
     }
 }
 
@@ -265,32 +261,69 @@ fn custom_jvp_batch(
 ) -> Result<(Values, BatchDims)> {
     let args = super::batch_first(args, dims, axis.size)?;
     let batched = super::mask(&dims[p.num_consts..]);
-    let (rows, call_jaxpr) = batched_call(p.call_jaxpr.as_ref(), axis, dims, &batched)?;
-    let jvp = Batched::wrap(&p.jvp, axis, batched.clone(), &p.name, &rows);
-    let fun = Batched::wrap(&p.fun, axis, batched, &p.name, &rows);
-    let outs = bind(&OpRef::new(&CUSTOM_JVP, CustomJvp { call_jaxpr, fun, jvp, ..p.clone() }), &args)?;
-    let dims = rows.settle(outs.len());
-    Ok((outs, dims))
+    let both = |differ: &[bool]| {
+        rows_of_both(differ, &batched, &p.name, &args[p.num_consts..], |primals, rows| {
+            let avals: Vec<Aval> = primals.iter().map(Value::aval).collect();
+            let tangents = instantiate_all(&vec![None; primals.len()], &avals)?;
+            let rule = Batched::wrap(&p.jvp, axis, batched.clone(), &p.name, rows);
+            rule.0.call_with_zeros(&[primals, &tangents].concat(), &vec![false; primals.len()]).map(drop)
+        })
+    };
+    batched_call(p.call_jaxpr.as_ref(), axis, dims, both, |rows, call_jaxpr| {
+        let jvp = Batched::wrap(&p.jvp, axis, batched.clone(), &p.name, rows);
+        let fun = Batched::wrap(&p.fun, axis, batched.clone(), &p.name, rows);
+        bind(&OpRef::new(&CUSTOM_JVP, CustomJvp { call_jaxpr, fun, jvp, ..p.clone() }), &args)
+    })
 }
 
-/// The recorded function, if it is recorded, over a batch, and which results have its axis.
+/// Which results differ from row to row, where those of `differ` do for the function: those of the rule, too, which is
+/// traced for that where the function has some that do not, as it may depend on more.
+pub(crate) fn rows_of_both(
+    differ: &[bool],
+    batched: &[bool],
+    name: &str,
+    args: &[Value],
+    rule: impl Fn(&[Value], &Rows) -> Result<()>,
+) -> Vec<bool> {
+    if !batched.contains(&true) || !differ.contains(&false) {
+        return differ.to_vec();
+    }
+    let rows = Rows::found();
+    let avals: Vec<Aval> = args.iter().map(Value::aval).collect();
+    let traced = stage("jit", DebugInfo::named(name), &avals, |args| rule(args, &rows).map(|()| Vec::new()));
+    let mask = rows.mask();
+    // a rule that cannot be traced says what is wrong when it is asked for
+    if traced.is_err() || mask.len() != differ.len() {
+        return differ.to_vec();
+    }
+    differ.iter().zip(mask).map(|(&a, b)| a || b).collect()
+}
+
+/// Calls a function with a rule over a batch: `call` is given which results have its axis, and the recorded function if
+/// there is one. `both` says of the results that differ for the function which do when its rule is asked, too.
 pub(crate) fn batched_call(
     call: Option<&JaxprRef>,
     axis: &BatchAxis,
     dims: &[Option<usize>],
-    batched: &[bool],
-) -> Result<(Rows, Option<JaxprRef>)> {
-    let Some(j) = call else { return Ok((Rows::of(batched), None)) };
-    let program = recorded_batch(j, axis, dims, dims.iter().any(Option::is_some))?;
-    Ok((Rows::told(program.batched_out), Some(program.jaxpr)))
-}
-
-/// A recorded function over a batch, all of its results batched or those that differ from row to row.
-pub(crate) fn recorded_batch(
-    j: &JaxprRef,
-    axis: &BatchAxis,
-    dims: &[Option<usize>],
-    all: bool,
-) -> Result<BatchedProgram> {
-    batch_jaxpr(j, axis, &super::mask(dims), &vec![all; j.outvars.len()])
+    both: impl Fn(&[bool]) -> Vec<bool>,
+    bound: impl Fn(&Rows, Option<JaxprRef>) -> Result<Values>,
+) -> Result<(Values, BatchDims)> {
+    let (mut rows, mut program) = (Rows::found(), None);
+    if let Some(j) = call {
+        let found = batch_jaxpr(j, axis, &super::mask(dims), &vec![false; j.outvars.len()])?;
+        let told = both(&found.batched_out);
+        let found = if told == found.batched_out { found } else { batch_jaxpr(j, axis, &super::mask(dims), &told)? };
+        (rows, program) = (Rows::told(found.batched_out), Some(found.jaxpr));
+    }
+    let mut outs = bound(&rows, program.clone())?;
+    if program.is_none() && !is_eager() {
+        let found = rows.mask();
+        let told = both(&found);
+        if told != found {
+            rows = Rows::told(told);
+            outs = bound(&rows, None)?;
+        }
+    }
+    let dims = rows.settle();
+    Ok((outs, dims))
 }

@@ -4,7 +4,7 @@
 //! Linearization runs the rule's forward function and records [`CUSTOM_VJP_LINEAR`] with the residuals; its
 //! transpose is the rule's backward function. Forward mode has no rule to use and says so.
 
-use super::custom_jvp::{Batched, Rows, batched_call, record};
+use super::custom_jvp::{Batched, Rows, batched_call, record, rows_of_both};
 use super::jit::inline_program;
 use super::{CallableRef, check_args, eval_reference};
 use ferrax_base::{Aval, Result, error};
@@ -142,7 +142,7 @@ fn custom_vjp_stage(op: &OpRef, p: &CustomVjp, args: &[Value]) -> Result<(OpRef,
     if p.call_jaxpr.is_some() {
         return Ok((op.clone(), args.into()));
     }
-    let (jaxpr, captured) = record(&p.name, &p.fun, args)?;
+    let (jaxpr, captured) = record("custom_vjp fun", &p.name, &p.fun, args)?;
     let params = CustomVjp { call_jaxpr: Some(jaxpr), num_consts: captured.len(), ..p.clone() };
     Ok((OpRef::new(&CUSTOM_VJP, params), captured.into_iter().chain(args.iter().cloned()).collect()))
 }
@@ -280,7 +280,7 @@ impl VjpRule for BatchedRule {
     fn bwd(&self, residuals: &[Value], cts: &[Value], zero: &[bool]) -> Result<Vec<Option<Value>>> {
         let args: Vec<Value> = residuals.iter().chain(cts).cloned().collect();
         let n = residuals.len();
-        let on = self.residuals.mask(n).into_iter().chain(self.rows.mask(cts.len()));
+        let on = self.residuals.mask().into_iter().chain(self.rows.mask());
         let dims: Vec<Option<usize>> = on.map(|on| on.then_some(0)).collect();
         let mut there = Vec::new();
         let outs = vmap_again(self.family, self.debug(), self.axis.clone(), &args, &dims, |a| {
@@ -320,10 +320,14 @@ fn custom_vjp_batch(
 ) -> Result<(Values, BatchDims)> {
     let args = super::batch_first(args, dims, axis.size)?;
     let batched = super::mask(&dims[p.num_consts..]);
-    let (rows, call_jaxpr) = batched_call(p.call_jaxpr.as_ref(), axis, dims, &batched)?;
-    let rule = BatchedRule::wrap(&p.rule, axis, batched.clone(), Rows::found(), rows.clone());
-    let fun = Batched::wrap(&p.fun, axis, batched, &p.name, &rows);
-    let outs = bind(&OpRef::new(&CUSTOM_VJP, CustomVjp { call_jaxpr, fun, rule, ..p.clone() }), &args)?;
-    let dims = rows.settle(outs.len());
-    Ok((outs, dims))
+    let wrap = |rows: &Rows| BatchedRule::wrap(&p.rule, axis, batched.clone(), Rows::found(), rows.clone());
+    let both = |differ: &[bool]| {
+        rows_of_both(differ, &batched, &p.name, &args[p.num_consts..], |args, rows| {
+            wrap(rows).0.fwd(args, &vec![true; args.len()]).map(drop)
+        })
+    };
+    batched_call(p.call_jaxpr.as_ref(), axis, dims, both, |rows, call_jaxpr| {
+        let fun = Batched::wrap(&p.fun, axis, batched.clone(), &p.name, rows);
+        bind(&OpRef::new(&CUSTOM_VJP, CustomVjp { call_jaxpr, fun, rule: wrap(rows), ..p.clone() }), &args)
+    })
 }

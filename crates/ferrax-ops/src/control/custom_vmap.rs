@@ -7,14 +7,13 @@
 //!
 //! Read next: `custom_jvp.rs`, the same for derivatives.
 
-use super::custom_jvp::recorded_batch;
 use super::jit::{JIT, Jit, inline_program};
 use super::{batch_first, check_args, eval_reference, mask, present, spread};
 use ferrax_base::{Result, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
 use ferrax_ir::{Def, JaxprRef, OpRef, Param, ParamValue, Slot, Special, Tangents, Value, Values, bind};
 use ferrax_transform::batching::{Family, place_axis, vmap_again};
-use ferrax_transform::programs::jvp_jaxpr;
+use ferrax_transform::programs::{batch_jaxpr, jvp_jaxpr};
 use ferrax_transform::structural::{broadcast_batch, instantiate};
 use ferrax_transform::{backward, eval_jaxpr, jvp};
 use std::sync::Arc;
@@ -159,7 +158,7 @@ fn custom_vmap_batch(
 /// The function on each device of an axis.
 fn on_devices(p: &CustomVmap, axis: &BatchAxis, args: &[Value], dims: &[Option<usize>]) -> Result<(Values, BatchDims)> {
     let args = batch_first(args, dims, axis.size)?;
-    let call = recorded_batch(&p.call, axis, dims, true)?.jaxpr;
+    let call = batch_jaxpr(&p.call, axis, &super::mask(dims), &vec![true; p.call.outvars.len()])?.jaxpr;
     let (rule, rows) = (p.rule.clone(), mask(&dims[p.num_consts..]));
     let rule = VmapRuleRef(Arc::new(DeviceRule { rule, axis: axis.clone(), rows, family: Family::current() }));
     let outs = custom_vmap_call(CustomVmap { call, rule, ..p.clone() }, &args)?;

@@ -57,7 +57,7 @@ pub static JIT: Def<Jit> = Def {
         let none = vec![false; p.jaxpr.outvars.len()];
         let program = jvp_jaxpr(&p.jaxpr, &nonzero, &none)?;
         let args: Vec<Value> = primals.iter().cloned().chain(present(tangents)).collect();
-        let mut outs = call(p, "jvp", program.jaxpr, &args)?;
+        let mut outs = call(p, program.jaxpr, &args)?;
         let out_tangents = outs.split_off(none.len());
         Ok((outs.into(), spread(out_tangents, &program.nonzero_out)))
     }),
@@ -65,7 +65,7 @@ pub static JIT: Def<Jit> = Def {
     batch: Slot::Rule(|_, p, axis, args, dims| {
         let none = vec![false; p.jaxpr.outvars.len()];
         let program = batch_jaxpr(&p.jaxpr, axis, &mask(dims), &none)?;
-        let outs = call(p, "vmap", program.jaxpr, &batch_first(args, dims, axis.size)?)?;
+        let outs = call(p, program.jaxpr, &batch_first(args, dims, axis.size)?)?;
         Ok((outs.into(), dims_of(&program.batched_out)))
     }),
     simplify: Slot::None("passes work inside the program"),
@@ -103,23 +103,22 @@ pub(crate) fn inline_program(
     Ok(lower_into(&jaxpr, b, &operands)?.into())
 }
 
-/// Binds `jit` with a program derived from this one's, named after the transformation.
-fn call(p: &Jit, how: &str, jaxpr: JaxprRef, args: &[Value]) -> Result<Vec<Value>> {
-    let name: Arc<str> = if how.is_empty() { p.name.clone() } else { format!("{how}({})", p.name).into() };
-    let params = Jit { name, jaxpr, inline: p.inline };
+/// Binds `jit` with a program derived from this one's.
+fn call(p: &Jit, jaxpr: JaxprRef, args: &[Value]) -> Result<Vec<Value>> {
+    let params = Jit { name: p.name.clone(), jaxpr, inline: p.inline };
     Ok(bind(&OpRef::new(&JIT, params), args)?.into_vec())
 }
 
 fn jit_linearize(_: &OpRef, p: &Jit, primals: &[Value], tangents: &[Option<Value>]) -> Result<(Values, Tangents)> {
     let none = vec![false; p.jaxpr.outvars.len()];
     let program = linearize_jaxpr(&p.jaxpr, &mask(tangents), &none)?;
-    let mut outs = call(p, "", program.known, primals)?;
+    let mut outs = call(p, program.known, primals)?;
     let residuals = outs.split_off(none.len());
     let args: Vec<Value> = residuals.into_iter().chain(present(tangents)).collect();
     if program.linear.outvars.is_empty() {
         return Ok((outs.into(), spread([], &program.nonzero_out)));
     }
-    let out_tangents = call(p, "", program.linear, &args)?;
+    let out_tangents = call(p, program.linear, &args)?;
     Ok((outs.into(), spread(out_tangents, &program.nonzero_out)))
 }
 
@@ -127,7 +126,7 @@ fn jit_transpose(_: &OpRef, p: &Jit, cts: &[Option<Value>], args: &[TransposeArg
     let (linear, mut operands) = split_linear(args);
     let program = transpose_jaxpr(&p.jaxpr, &linear, &mask(cts), false)?;
     operands.extend(present(cts));
-    let pulled = call(p, "transpose", program.jaxpr, &operands)?;
+    let pulled = call(p, program.jaxpr, &operands)?;
     let mut of_linear = spread(pulled, &program.nonzero_out).into_iter();
     Ok(linear.iter().map(|&l| if l { of_linear.next().flatten() } else { None }).collect())
 }

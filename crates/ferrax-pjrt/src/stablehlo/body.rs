@@ -195,6 +195,15 @@ impl<'m, 'a> Body<'m, 'a> {
         }
     }
 
+    /// A comment for whoever makes the text readable: what there is to say of the operations that give these values.
+    pub(crate) fn note(&mut self, what: &str, results: &[Val], said: &str) {
+        for v in results.iter().filter(|_| !said.is_empty()) {
+            if let Name::Local(id) | Name::Part(id, _) = v.name {
+                self.line(format!("// {what} %{id} {said}"));
+            }
+        }
+    }
+
     /// A call of the function that a nested graph becomes, printed once in the module.
     pub(crate) fn call(&mut self, graph: &Arc<Graph>, args: &[Val]) -> Result<Vec<Val>> {
         let name = self.module.function_of(graph)?;

@@ -11,7 +11,20 @@ use std::sync::Arc;
 
 pub(super) fn node(body: &mut Body<'_, '_>, kind: &Kind, inputs: &[Val], types: &[Type]) -> Result<Vec<Val>> {
     match kind {
-        Kind::Call(graph) => body.call(graph, inputs),
+        Kind::Call(graph) => match body.module.notes(graph) {
+            None => body.call(graph, inputs),
+            Some((notes, None)) => {
+                let results = body.inline(graph, inputs)?;
+                body.note("notes", &results, &notes);
+                Ok(results)
+            }
+            Some((notes, Some(composite))) => {
+                let results = body.call(graph, inputs)?;
+                body.note("notes", &results, &notes);
+                body.note("composite", &results, &composite);
+                Ok(results)
+            }
+        },
         Kind::Switch(branches) => switch(body, branches, inputs, types),
         Kind::While { cond, body: step, cond_consts, body_consts } => {
             while_loop(body, (cond, *cond_consts), (step, *body_consts), inputs)

@@ -71,6 +71,8 @@ pub struct Places {
     pub parameter_shardings: Vec<String>,
     /// Values with the shardings that the program says they have, one behind the other.
     pub shardings: Vec<(u32, String)>,
+    /// Graphs that are called for operations with notes for compilers: their notes, and the composite that they are.
+    pub noted: Vec<(Arc<Graph>, Arc<str>, Option<Arc<str>>)>,
 }
 
 /// A text as MLIR quotes it.
@@ -103,6 +105,7 @@ impl Places {
 /// What a module shares: nested graphs by their address, printed as private functions.
 pub(crate) struct Module<'a> {
     pub(crate) target: &'a Target,
+    places: Option<&'a Places>,
     functions: String,
     names: FxHashMap<*const Graph, String>,
     /// Names by the text of the function: graphs that print alike are one function.
@@ -123,9 +126,15 @@ pub fn module(graph: &Graph, donated: &[bool], target: &Target) -> Result<String
 }
 
 /// As [`module`], with locations behind arguments and operations of the main function.
-pub fn placed_module(graph: &Graph, donated: &[bool], target: &Target, places: Option<&Places>) -> Result<String> {
+pub fn placed_module<'a>(
+    graph: &Graph,
+    donated: &[bool],
+    target: &'a Target,
+    places: Option<&'a Places>,
+) -> Result<String> {
     let mut shared = Module {
         target,
+        places,
         functions: String::new(),
         names: FxHashMap::default(),
         texts: FxHashMap::default(),
@@ -163,6 +172,12 @@ impl Module<'_> {
         let given: Vec<String> = results.iter().map(|r| tensor(&r.ty)).collect();
         let (listed, given) = (listed.collect::<Vec<_>>().join(", "), given.join(", "));
         Ok(format!("({listed}) -> ({given}) {{\n{text}  }}\n"))
+    }
+
+    /// The notes of a graph that is called, and the composite that it is.
+    pub(crate) fn notes(&self, graph: &Arc<Graph>) -> Option<(Arc<str>, Option<Arc<str>>)> {
+        let (_, notes, composite) = self.places?.noted.iter().find(|(g, ..)| Arc::ptr_eq(g, graph))?;
+        Some((notes.clone(), composite.clone()))
     }
 
     /// The name of the private function of a nested graph.

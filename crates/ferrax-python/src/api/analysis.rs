@@ -5,6 +5,7 @@
 use crate::api::jaxpr::PyClosed;
 use crate::errors::IntoPyResult;
 use ferrax::executable::{Executable, executable};
+use ferrax_base::scopes;
 use pyo3::prelude::*;
 
 /// The kernels that a program runs as, in text.
@@ -13,10 +14,11 @@ fn kernels_text(jaxpr: &PyClosed) -> PyResult<String> {
     executable(jaxpr.jaxpr()).py()?.kernels().py()
 }
 
-/// A program as StableHLO, with the memory of these arguments donated, and the names and lines that it comes from if asked.
+/// A program as StableHLO, with the memory of these arguments donated, its notes for compilers as comments, and the names
+/// and lines that it comes from if asked.
 #[pyfunction]
 fn stablehlo_text(jaxpr: &PyClosed, donate: Vec<bool>, placed: bool) -> PyResult<String> {
-    if placed || jaxpr.jaxpr().avals.iter().any(|a| a.spread != 0) {
+    if placed || scopes::any_notes() || jaxpr.jaxpr().avals.iter().any(|a| a.spread != 0) {
         return Executable::placed_stablehlo(jaxpr.jaxpr(), &donate, placed).py();
     }
     executable(jaxpr.jaxpr()).py()?.stablehlo(&donate).py()

@@ -137,7 +137,7 @@ fn listeners(py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
 }
 
 fn logger(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    py.import(intern!(py, "logging"))?.call_method1(intern!(py, "getLogger"), ("ferrax.jit",))
+    py.import(intern!(py, "ferrax._logging"))?.call_method1(intern!(py, "logger"), ("ferrax.jit",))
 }
 
 fn log_warning(py: Python<'_>, text: &str) -> PyResult<()> {

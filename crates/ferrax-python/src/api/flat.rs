@@ -38,7 +38,7 @@ fn trace_to_jaxpr(
         "while_cond" => "while_cond",
         "while_body" => "while_body",
         "fori_loop" => "fori_loop",
-        "checkpoint" => "checkpoint",
+        "checkpoint" => "checkpoint / remat",
         "eval_shape" => "eval_shape",
         "custom_linear_solve" => "custom_linear_solve",
         _ => "jit",
@@ -53,8 +53,9 @@ fn trace_to_jaxpr(
     }
     let debug = function.debug_for(py, &in_tree, &[]);
     let mut call = FlatCall::new(py, &function.fun, &in_tree, &function.debug);
-    let staged = stage(transform, debug, &avals, |values| call.call(values)).py()?;
+    let mut staged = stage(transform, debug, &avals, |values| call.call(values)).py()?;
     let out_tree = call.out_tree()?;
+    staged.jaxpr.debug.result_names = Some(trees::result_names(&out_tree));
     let program: JaxprRef = staged.jaxpr.into();
     crate::watch::traced(py, &program)?;
     let program = PyClosed::traced(program, staged.captured, out_tree.clone());

@@ -67,6 +67,9 @@ pub struct ParamNames {
     statics: Vec<usize>,
 }
 
+/// The flag of a code object that takes any number of positional arguments.
+const TAKES_REST: u32 = 4;
+
 impl ParamNames {
     /// Of a callable, some of whose positional arguments are static.
     pub fn of(fun: &Bound<'_, PyAny>, statics: &[usize]) -> ParamNames {
@@ -75,14 +78,16 @@ impl ParamNames {
         let of = |name| attribute(&unwrapped, name).ok().flatten();
         let definition = || attribute(&of(intern!(py, "__definition__"))?, intern!(py, "__code__")).ok().flatten();
         let code = of(intern!(py, "__code__")).or_else(definition).or_else(|| of(intern!(py, "__text_signature__")));
-        let bound = attribute(fun, intern!(py, "__self__")).ok().flatten().is_some();
-        let skip = usize::from(bound && code.is_some());
+        let partial = Partial::of(fun);
+        let given = partial.as_ref().map_or(0, |partial| partial.args.len());
+        let called = partial.as_ref().map_or(fun, |partial| &partial.func);
+        let bound = attribute(called, intern!(py, "__self__")).ok().flatten().is_some();
+        let skip = usize::from(bound && code.is_some()) + given;
         ParamNames { code: code.map(Bound::unbind), skip, statics: statics.to_vec() }
     }
 
     /// The positional parameters, and the name of the one that takes the rest.
     fn all(&self, py: Python<'_>) -> (Vec<String>, String) {
-        const TAKES_REST: u32 = 4;
         let names = |code: &Py<PyAny>| {
             let code = code.bind(py);
             if let Ok(signature) = code.extract::<String>() {
@@ -104,6 +109,28 @@ impl ParamNames {
     pub fn name(&self, py: Python<'_>, position: usize) -> String {
         let (names, rest) = self.all(py);
         names.get(position).cloned().unwrap_or_else(|| format!("{rest}[{}]", position - names.len()))
+    }
+
+    /// The name of an argument that is passed by name.
+    fn keyword(&self, py: Python<'_>, name: String) -> String {
+        const TAKES_NAMES: u32 = 8;
+        let of = || -> PyResult<Option<String>> {
+            let Some(code) = self.code.as_ref().map(|code| code.bind(py)) else { return Ok(None) };
+            let number = |name| code.getattr(name)?.extract::<u32>();
+            let (flags, known) = (number("co_flags")?, number("co_argcount")? + number("co_kwonlyargcount")?);
+            let names: Vec<String> = code.getattr(intern!(py, "co_varnames"))?.extract()?;
+            if flags & TAKES_NAMES == 0 || names[..known as usize].contains(&name) {
+                return Ok(None);
+            }
+            let rest = names.get(known as usize + usize::from(flags & TAKES_REST != 0));
+            Ok(rest.map(|rest| format!("{rest}['{name}']")))
+        };
+        of().ok().flatten().unwrap_or(name)
+    }
+
+    /// The names of arguments that are passed by name.
+    pub fn keywords(&self, py: Python<'_>, names: Vec<String>) -> Vec<String> {
+        names.into_iter().map(|name| self.keyword(py, name)).collect()
     }
 
     /// The names of `count` positional arguments that are traced.
@@ -177,12 +204,14 @@ fn debug_info(fun: &Bound<'_, PyAny>) -> DebugInfo {
         .or_else(|| attribute(&inner, intern!(py, "__name__")).ok().flatten())
         .and_then(|n| n.extract::<String>().ok());
     let name = name.unwrap_or_else(|| fun.get_type().name().map_or_else(|_| "<unknown>".into(), |n| n.to_string()));
-    let place = attribute(&inner, intern!(py, "__code__")).ok().flatten().and_then(|code| {
+    let theirs = attribute(fun, intern!(py, "user_body")).ok().flatten();
+    let place = theirs.as_ref().map_or(inner, unwrapped);
+    let place = attribute(&place, intern!(py, "__code__")).ok().flatten().and_then(|code| {
         let file: String = code.getattr(intern!(py, "co_filename")).ok()?.extract().ok()?;
         let line: u32 = code.getattr(intern!(py, "co_firstlineno")).ok()?.extract().ok()?;
         Some(Arc::from(format!("{file}:{line}")))
     });
-    DebugInfo { name: name.into(), place, arg_names: None }
+    DebugInfo { name: name.into(), place, ..DebugInfo::default() }
 }
 
 /// One call's arguments: flat leaves and the structure of `(args, kwargs)`.

@@ -570,6 +570,17 @@ impl PyOpen {
         self.0.jaxpr.debug.describe()
     }
 
+    /// What the program was recorded for.
+    #[getter]
+    fn traced_for(&self) -> &'static str {
+        self.0.jaxpr.debug.traced_for
+    }
+
+    /// Names of the results, where they are known.
+    fn result_names(&self) -> Option<Vec<String>> {
+        self.0.jaxpr.debug.result_names.as_ref().map(|names| names())
+    }
+
     /// Names of the arguments that the function was traced with.
     fn argument_names(&self) -> Vec<String> {
         self.0.jaxpr.debug.arg_names.as_ref().map(|names| names()).unwrap_or_default()

@@ -258,13 +258,21 @@ fn printed(params: &Bound<'_, PyDict>) -> Vec<(&'static str, Param)> {
         .map(|(name, value)| {
             let param = match jaxpr_of(&value) {
                 Some(jaxpr) => Param::Jaxpr(jaxpr),
-                None => Param::Text(crate::shorten::repr(&value)),
+                None => Param::Text(shown(&value)),
             };
             (interned(&name.to_string()), param)
         })
         .collect();
     out.sort_by_key(|(name, _)| *name);
     out
+}
+
+/// A parameter as JAX prints it; what cannot be hashed is short, as it may be an array.
+fn shown(value: &Bound<'_, PyAny>) -> String {
+    match value.hash().and_then(|_| value.str()) {
+        Ok(text) => text.to_string_lossy().into_owned(),
+        Err(_) => crate::shorten::repr(value),
+    }
 }
 
 fn interned(name: &str) -> &'static str {

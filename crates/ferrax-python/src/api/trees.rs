@@ -3,12 +3,14 @@
 use super::function::ParamNames;
 use crate::fastcall::Args;
 use crate::tree::{self, Leaves, Sides, TreeDef};
+use ferrax_ir::jaxpr::ArgNames;
 use ferrax_tree::KindRef;
 use pyo3::Borrowed;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 type Keyword<'a, 'py> = (Borrowed<'a, 'py, PyString>, Borrowed<'a, 'py, PyAny>);
 
@@ -92,7 +94,7 @@ pub struct Argument {
 pub fn arguments(py: Python<'_>, tree: &TreeDef, params: &ParamNames) -> PyResult<Vec<Argument>> {
     let (args, kwargs) = parts(tree)?;
     let (args, count) = (args.children(), args.arity());
-    let names = params.traced(py, count).into_iter().chain(keyword_names(py, &kwargs)?);
+    let names = params.traced(py, count).into_iter().chain(params.keywords(py, keyword_names(py, &kwargs)?));
     let mut first_leaf = 0;
     let make = |(i, (name, tree)): (usize, (String, TreeDef))| {
         let first = first_leaf;
@@ -111,11 +113,22 @@ pub fn argument_names(py: Python<'_>, tree: &TreeDef, params: &ParamNames) -> Py
     Ok(out)
 }
 
+/// Names for the leaves of a result, `result['a'][0]`.
+pub fn result_names(tree: &TreeDef) -> ArgNames {
+    let tree = tree.clone();
+    Arc::new(move || {
+        Python::attach(|py| {
+            let mut out = Vec::with_capacity(tree.num_leaves());
+            leaf_names(py, &tree, "result", &mut out).map(|()| out).unwrap_or_default()
+        })
+    })
+}
+
 /// The name of one leaf of a call, by its number.
 pub fn leaf_name(py: Python<'_>, tree: &TreeDef, params: &ParamNames, leaf: usize) -> PyResult<String> {
     let (args, kwargs) = parts(tree)?;
     let mut before = 0;
-    let names = params.traced(py, args.arity()).into_iter().chain(keyword_names(py, &kwargs)?);
+    let names = params.traced(py, args.arity()).into_iter().chain(params.keywords(py, keyword_names(py, &kwargs)?));
     for (name, child) in names.zip(args.root().children().into_iter().chain(kwargs.root().children())) {
         if leaf < before + child.num_leaves() {
             return Ok(format!("{name}{}", tree::leaf_text(py, &child.subtree(), leaf - before)?));

@@ -14,9 +14,9 @@ from ferrax._src._unprovided import unprovided_names
 __getattr__ = unprovided_names(
     __name__,
     "naryop naryop_dtype_rule standard_primitive unop unop_dtype_rule broadcasting_shape_rule "
-    "ragged_dot_general_p composite_p tie_p to_edtype_p from_edtype_p accuracy_attr",
+    "ragged_dot_general_p tie_p to_edtype_p from_edtype_p accuracy_attr",
     "primitives of users are made by ferrax.extend.core.Primitive",
-    names_of(__name__, "ferrax.lax", "ferrax.extend.core.primitives"),
+    names_of(__name__, "ferrax.lax", "ferrax.extend.core.primitives", "ferrax.lax._composite"),
 )
 
 

@@ -236,8 +236,12 @@ def _debug_info(self: Jaxpr | ClosedJaxpr) -> Any:
     """Names of the traced function and its arguments."""
     from ferrax.extend.linear_util import DebugInfo
 
-    open_jaxpr = self.jaxpr if isinstance(self, ClosedJaxpr) else self
-    return DebugInfo("jit", open_jaxpr.function_name, tuple(self.argument_names()), None)
+    program = self.jaxpr if isinstance(self, ClosedJaxpr) else self
+    names, results, count = program.argument_names(), program.result_names(), len(program.invars)
+    arguments = tuple([""] * (count - len(names)) + names) if names or not count else None
+    return DebugInfo(
+        program.traced_for or "jit", program.function_name, arguments, None if results is None else tuple(results)
+    )
 
 
 def _make_equation(
