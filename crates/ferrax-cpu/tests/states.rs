@@ -42,7 +42,7 @@ impl Layout {
 /// The next of some states: slopes of their parts, steps, and sometimes a reader of all of one.
 fn turn(rng: &mut Rng, b: &mut Builder, layout: Layout, states: &[ValueId], beside: &[ValueId]) -> Vec<ValueId> {
     let mut next = states.to_vec();
-    for _ in 0..1 + rng.below(4) {
+    for _ in 0..=rng.below(4) {
         let mut rows: Vec<ValueId> = next
             .iter()
             .flat_map(|&s| (0..layout.count).map(move |k| (s, k)))

@@ -239,7 +239,7 @@ const LOOKED_AT: usize = 32;
 fn few_mappings_left() -> bool {
     let most = std::fs::read_to_string("/proc/sys/vm/max_map_count").ok().and_then(|text| text.trim().parse().ok());
     most.is_some_and(|most: usize| {
-        let taken = std::fs::read("/proc/self/maps").map_or(0, |maps| maps.iter().filter(|b| **b == b'\n').count());
+        let taken = std::fs::read_to_string("/proc/self/maps").map_or(0, |maps| maps.lines().count());
         taken > most / 4 * 3
     })
 }
