@@ -18,8 +18,8 @@ use std::sync::Arc;
 const MOST: usize = 8;
 /// Elements of a part, at least: smaller ones are copied, not read where they are.
 const LEAST: usize = 129;
-/// Nodes on parts that come from joins which are computed with, at most.
-const NODES: usize = 512;
+/// Nodes on parts that one set of joins makes, at most.
+pub(super) const NODES: usize = 512;
 
 pub(super) type Values = SmallVec<[ValueId; MOST]>;
 
@@ -41,7 +41,8 @@ pub fn on_parts(graph: Arc<Graph>) -> Arc<Graph> {
     }
     let live = live_nodes(g);
     let mut cuts = Cuts::of(g, &live, &[], joins);
-    cuts.keep_used(g, &live);
+    let work = cuts.work(g, &live);
+    cuts.keep(|set| (1..=NODES).contains(&work[set as usize]));
     if cuts.of.iter().all(Option::is_none) {
         return graph;
     }
@@ -124,15 +125,15 @@ impl Cuts {
         at
     }
 
-    /// Leaves those sets whole of which nothing is computed, or too much.
-    fn keep_used(&mut self, g: &Graph, live: &[bool]) {
+    /// For each set, the nodes that it makes.
+    pub fn work(&self, g: &Graph, live: &[bool]) -> Vec<usize> {
         let mut work = vec![0; g.types.len()];
         for (node, _) in g.nodes.iter().zip(live).filter(|(node, live)| **live && node.kind.is_elementwise()) {
             if let Some(cut) = self.of[node.first.0 as usize] {
                 work[self.set(cut) as usize] += cut.count;
             }
         }
-        self.keep(|set| (1..=NODES).contains(&work[set as usize]));
+        work
     }
 
     /// Keeps some sets.

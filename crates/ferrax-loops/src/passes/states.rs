@@ -5,7 +5,7 @@
 //! reads parts of it alone, or computes with it element by element; once before the loop, and joined once behind it.
 //! Nodes compute the same from the same elements: no bit of a result changes. Read next: `parts.rs`.
 
-use super::parts::{Cut, Cuts, Rewrite, joined, part_type, taken_from};
+use super::parts::{Cut, Cuts, NODES, Rewrite, joined, part_type, taken_from};
 use super::{NOTHING, live_nodes};
 use crate::{Builder, Graph, Kind, Node, Type, ValueId};
 use smallvec::SmallVec;
@@ -131,7 +131,7 @@ fn states(
     // What is cut with a state that is read whole stays as it is, and so may be others once that is known.
     while states.iter().any(Option::is_some) {
         let mut cuts = Cuts::of(body, &live, &over(body, consts, &states)[..body.params], joins);
-        let whole = read_whole(body, &live, &cuts);
+        let (whole, work) = (read_whole(body, &live, &cuts), cuts.work(body, &live));
         let in_cond = |k: usize| {
             cond.is_some_and(|(g, consts)| {
                 let cut = over(g, consts, &states);
@@ -143,7 +143,8 @@ fn states(
         let stays = |k: usize, cut: Cut| {
             let out = cuts.of[body.outputs[k].0 as usize];
             let same = out.is_some_and(|o| o.axis == cut.axis && o.count == cut.count && cuts.set(o) == cuts.set(cut));
-            same && !whole.contains(&cuts.set(cut)) && !in_cond(k)
+            let set = cuts.set(cut);
+            same && !whole.contains(&set) && work[set as usize] <= NODES && !in_cond(k)
         };
         let kept: Vec<Option<Cut>> = states.iter().enumerate().map(|(k, c)| c.filter(|&cut| stays(k, cut))).collect();
         if kept == states {
