@@ -117,3 +117,18 @@ def test_the_generator_of_a_dtype_of_keys():
         np.testing.assert_array_equal(
             ferrax.random.key_data(again), jax.random.key_data(jax.random.key(3, impl=theirs))
         )
+
+
+def test_a_program_prints_the_same_each_time():
+    def scattered(x):
+        return x.at[ferrax.numpy.array([0, 1])].set(2.0).at[0].add(1.0).at[1].multiply(2.0).at[2].min(0.3)
+
+    program = ferrax.make_jaxpr(scattered)(ferrax.numpy.ones((4, 4)))
+    texts, kept = set(), []
+    for i in range(300):
+        texts.add(str(program))
+        # memory of other sizes each time: what one print frees, the next may or may not get
+        kept.append(bytearray(32 * (i % 97)))
+        if i % 3 == 0:
+            del kept[::2]
+    assert len(texts) == 1

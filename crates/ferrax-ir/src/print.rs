@@ -156,6 +156,8 @@ struct Printer {
     /// Programs printed by themselves, in order.
     shared: Vec<(JaxprRef, String)>,
     shared_names: FxHashSet<String>,
+    /// Programs that were printed: names are known by addresses, which no other may have as long as one prints.
+    kept: Vec<JaxprRef>,
 }
 
 impl Printer {
@@ -166,6 +168,7 @@ impl Printer {
             next: 0,
             shared: Vec::new(),
             shared_names: FxHashSet::default(),
+            kept: Vec::new(),
         };
         p.find_shared(top);
         if !style.exact {
@@ -255,7 +258,10 @@ impl Printer {
     fn inner(&mut self, j: &JaxprRef) -> Doc {
         match self.shared_name(j) {
             Some(name) => Doc::text(name),
-            None => self.jaxpr(j),
+            None => {
+                self.kept.push(j.clone());
+                self.jaxpr(j)
+            }
         }
     }
 
