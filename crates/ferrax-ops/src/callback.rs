@@ -203,22 +203,20 @@ macro_rules! callback {
 }
 
 fn no_jvp(op: &OpRef, _: &Callback, _: &[Value], _: &[Option<Value>]) -> Result<(Values, Tangents)> {
-    if !op.is(&PURE_CALLBACK) {
-        bail!(Value, "IO callbacks do not support JVP.");
-    }
-    bail!(
-        Value,
-        "Pure callbacks do not support JVP. Please use `jax.custom_jvp` to use callbacks while taking gradients."
-    )
+    unsupported(op, "JVP", "custom_jvp")
 }
 
 fn no_transpose(op: &OpRef, _: &Callback, _: &[Option<Value>], _: &[TransposeArg]) -> Result<Tangents> {
+    unsupported(op, "transpose", "custom_vjp")
+}
+
+fn unsupported<T>(op: &OpRef, rule: &str, instead: &str) -> Result<T> {
     if !op.is(&PURE_CALLBACK) {
-        bail!(Value, "IO callbacks do not support transpose.");
+        bail!(Value, "IO callbacks do not support {rule}.");
     }
     bail!(
         Value,
-        "Pure callbacks do not support transpose. Please use `jax.custom_vjp` to use callbacks while taking gradients."
+        "Pure callbacks do not support {rule}. Please use `jax.{instead}` to use callbacks while taking gradients."
     )
 }
 

@@ -46,10 +46,15 @@ pub fn on_parts(graph: Arc<Graph>) -> Arc<Graph> {
     if cuts.of.iter().all(Option::is_none) {
         return graph;
     }
+    rewritten(g, &cuts.of, |rewrite| rewrite.nodes(&live))
+}
+
+/// A graph of the same parameters and results, whose nodes somebody writes; what is cut has parts.
+pub(super) fn rewritten(g: &Graph, cuts: &[Option<Cut>], write: impl FnOnce(&mut Rewrite<'_>)) -> Arc<Graph> {
     let mut b = Builder::new(g.types[..g.params].iter().cloned());
     let map = b.params().chain((g.params..g.types.len()).map(|_| NOTHING)).collect();
-    let mut rewrite = Rewrite { g, cuts: &cuts.of, b: &mut b, map, parts: HashMap::new() };
-    rewrite.nodes(&live);
+    let mut rewrite = Rewrite { g, cuts, b: &mut b, map, parts: HashMap::new() };
+    write(&mut rewrite);
     let outputs: Vec<ValueId> = g.outputs.iter().map(|&v| rewrite.whole(v)).collect();
     Arc::new(b.finish(&outputs))
 }

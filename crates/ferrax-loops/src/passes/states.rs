@@ -5,7 +5,7 @@
 //! reads parts of it alone, or computes with it element by element; once before the loop, and joined once behind it.
 //! Nodes compute the same from the same elements: no bit of a result changes. Read next: `parts.rs`.
 
-use super::parts::{Cut, Cuts, NODES, Rewrite, joined, part_type, taken_from};
+use super::parts::{Cut, Cuts, NODES, Rewrite, joined, part_type, rewritten, taken_from};
 use super::{NOTHING, live_nodes};
 use crate::{Builder, Graph, Kind, Node, Type, ValueId};
 use smallvec::SmallVec;
@@ -22,18 +22,14 @@ pub fn split_states(graph: Arc<Graph>) -> Arc<Graph> {
     if split.iter().all(Option::is_none) {
         return graph;
     }
-    let cuts = vec![None; g.types.len()];
-    let mut b = Builder::new(g.types[..g.params].iter().cloned());
-    let map = b.params().chain((g.params..g.types.len()).map(|_| NOTHING)).collect();
-    let mut rewrite = Rewrite { g, cuts: &cuts, b: &mut b, map, parts: HashMap::new() };
-    for (node, split) in g.nodes.iter().zip(split) {
-        match split {
-            Some(split) => split.push(&mut rewrite, node),
-            None => rewrite.keep(node),
+    rewritten(g, &vec![None; g.types.len()], |rewrite| {
+        for (node, split) in g.nodes.iter().zip(split) {
+            match split {
+                Some(split) => split.push(rewrite, node),
+                None => rewrite.keep(node),
+            }
         }
-    }
-    let outputs: Vec<ValueId> = g.outputs.iter().map(|&v| rewrite.whole(v)).collect();
-    Arc::new(b.finish(&outputs))
+    })
 }
 
 /// A loop that is to be.
@@ -132,12 +128,12 @@ fn states(
     while states.iter().any(Option::is_some) {
         let mut cuts = Cuts::of(body, &live, &over(body, consts, &states)[..body.params], joins);
         let (whole, work) = (read_whole(body, &live, &cuts), cuts.work(body, &live));
+        let cond = cond.map(|(g, consts)| (g, consts, over(g, consts, &states)));
         let in_cond = |k: usize| {
-            cond.is_some_and(|(g, consts)| {
-                let cut = over(g, consts, &states);
+            cond.as_ref().is_some_and(|(g, consts, cuts)| {
                 let v = ValueId((consts + k) as u32);
-                g.outputs.contains(&v)
-                    || g.nodes.iter().any(|node| node.inputs.contains(&v) && !takes_part(g, node, &cut))
+                let reads = |node: &Node| node.inputs.contains(&v) && !takes_part(g, node, cuts);
+                g.outputs.contains(&v) || g.nodes.iter().any(reads)
             })
         };
         let stays = |k: usize, cut: Cut| {
