@@ -128,8 +128,9 @@ _in_types = property(_sharding_of_type, doc="How such values are spread over the
 setattr(_ferrax.ShapedArray, "sharding", _in_types)  # noqa: B010
 
 
-def _unspecified(shardings: Any) -> bool:
-    return shardings is None or type(shardings).__name__ == "_Unspecified"
+def _unspecified(shardings: Any, caller: str = "jit") -> bool:
+    """Whether shardings say nothing; `None` says something to `pjit`."""
+    return (shardings is None and caller == "jit") or type(shardings).__name__ == "_Unspecified"
 
 
 @overload
@@ -294,12 +295,12 @@ def jit_called(
         return _jit.on_device(_with_options(fun, *made), at, statics, caller)
     _jit.check(in_shardings, "in_shardings")
     _jit.check(out_shardings, "out_shardings")
-    if not _unspecified(out_shardings):
+    if not _unspecified(out_shardings, caller):
         fun = _jit.constrained(fun, out_shardings, caller)
     compiled = _with_options(fun, *made)
-    if not _unspecified(out_shardings):
+    if not _unspecified(out_shardings, caller):
         compiled._out_shardings = out_shardings, caller
-    if not _unspecified(in_shardings):
+    if not _unspecified(in_shardings, caller):
         compiled = _jit.with_arguments(compiled, in_shardings, statics[0], caller)
     return compiled if caller == "jit" else _jit.over_mesh(compiled)
 
@@ -391,7 +392,7 @@ def named_as(wrapper: Any, fun: Any, what: str) -> Any:
 def _known_sharding(sharding: Any) -> Any:
     """The sharding, also of a format."""
     from ferrax.experimental.layout import Format, Layout
-    from ferrax.sharding import PartitionSpec, Sharding
+    from ferrax.sharding import NamedSharding, PartitionSpec, Sharding
 
     if not isinstance(sharding, (Sharding, PartitionSpec, Format)):
         raise ValueError(
@@ -402,6 +403,16 @@ def _known_sharding(sharding: Any) -> Any:
         raise TypeError(
             f"`Layout.AUTO` cannot be used in place of a device-local layout in a `ShapeDtypeStruct`. Got {sharding}"
         )
+    if isinstance(sharding, PartitionSpec):
+        from ferrax.sharding._context import context_mesh
+
+        mesh = context_mesh(physical=False)
+        if mesh is None:
+            raise TypeError(
+                "When specifying PartitionSpec to `ShapeDtypeStruct`, the context mesh cannot be empty. Please use "
+                "`jax.set_mesh` to set the mesh context."
+            )
+        return NamedSharding(mesh, sharding)
     return sharding.sharding if isinstance(sharding, Format) else sharding
 
 

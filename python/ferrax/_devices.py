@@ -378,6 +378,12 @@ def _put(x: Any, device: Any, donate: Any, alias: bool) -> Any:
     """One leaf on a device or with a sharding; itself where it is there already and may be shared."""
     if alias and type(x) is _ferrax.ArrayImpl and (device is None or (x.committed and _is_at(x, device))):
         return x
+    if device is not None and _ferrax.is_tracer(x) and _ferrax.is_eager() and not _is_space(device) and alias:
+        from ferrax.sharding._moved import moved
+
+        elsewhere = moved(x, device) if _is_place(device) else None
+        if elsewhere is not None:
+            return elsewhere
     if device is None or isinstance(device, (_ferrax.Device, _ferrax.SingleDeviceSharding)):
         if isinstance(device, _ferrax.SingleDeviceSharding) and device.memory_kind != "device":
             return _with_sharding(x, device, donate, alias)

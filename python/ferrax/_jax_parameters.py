@@ -41,6 +41,17 @@ def _conj(bind: _Bind, x: Any, **params: Any) -> Array:
     return bind(x, **params) if params else lax.conj(x)
 
 
+def _sharding_constraint(bind: _Bind, x: Any, *, sharding: Any, **_: Any) -> Array:
+    """A placement, whose parameters are a sharding and what follows from it."""
+    return lax.with_sharding_constraint(x, sharding) if _ferrax.is_eager() else _placed(x, sharding)
+
+
+def _placed(x: Any, sharding: Any) -> Any:
+    from ferrax.sharding._placement import place
+
+    return _ferrax.sharding_constraint(x if isinstance(x, Array) else _ferrax.asarray(x), place(sharding))
+
+
 def with_subfuns(*, call_jaxpr: Any, jvp: Any, **params: Any) -> dict[str, Any]:
     """Parameters of a call with a derivative of its own as JAX binds them: the function and its rule as `subfuns`."""
     rule = named_function(str(jvp))
@@ -149,4 +160,5 @@ TRANSLATED: dict[str, Callable[..., Any]] = {
     "device_put": _device_put,
     "fft": _fft,
     "mul": _mul,
+    "sharding_constraint": _sharding_constraint,
 }

@@ -49,6 +49,14 @@ def _value(name: str, key: str, value: Any) -> Any:
     return value
 
 
+def _unconstrained(sharding: Any) -> frozenset[int]:
+    """The axes of an array that a constraint leaves to the compiler."""
+    from ferrax.sharding import PartitionSpec
+
+    spec = getattr(sharding, "spec", ())
+    return frozenset(i for i, entry in enumerate(spec) if entry is PartitionSpec.UNCONSTRAINED)
+
+
 def completed(name: str, params: dict[str, Any]) -> dict[str, Any]:
     """All parameters of an operation of the core.
 
@@ -63,4 +71,6 @@ def completed(name: str, params: dict[str, Any]) -> dict[str, Any]:
     {'precision': None, 'preferred_element_type': dtype('float32'), 'out_sharding': None, \
 'dimension_numbers': (((1,), (0,)), ((), ()))}
     """
+    if name == "sharding_constraint":
+        return {**params, "layout": None, "unconstrained_dims": _unconstrained(params["sharding"])}
     return {**_SILENT.get(name, {}), **{key: _value(name, key, value) for key, value in params.items()}}

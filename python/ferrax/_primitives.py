@@ -491,7 +491,19 @@ class BuiltIn(Primitive):
 
 
 #: The keys of `ferrax._jax_parameters.TRANSLATED`.
-_TRANSLATED = frozenset(["approx_top_k", "call", "closed_call", "conj", "custom_jvp_call", "device_put", "fft", "mul"])
+_TRANSLATED = frozenset(
+    [
+        "approx_top_k",
+        "call",
+        "closed_call",
+        "conj",
+        "custom_jvp_call",
+        "device_put",
+        "fft",
+        "mul",
+        "sharding_constraint",
+    ]
+)
 
 _MULTIPLE = frozenset(
     [

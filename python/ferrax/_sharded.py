@@ -73,6 +73,8 @@ def make_mesh(
     """
     found = _devices.devices() if devices is None else list(devices)
     shape = tuple(axis_shapes)
+    if not all(hasattr(size, "__index__") for size in shape):
+        raise ValueError(f"`axis_shapes` passed to `make_mesh` should be a sequence of ints. Got {axis_shapes}")
     count = math.prod(shape)
     if len(found) < count:
         raise ValueError(f"Number of devices {len(found)} must be >= the product of mesh_shape {shape}")

@@ -49,13 +49,14 @@ _PLAIN = frozenset(
 )
 
 
-def readable(text: str, name: str, results: Sequence[str]) -> str:
+def readable(text: str, name: str, results: Sequence[str], more: Sequence[str] = ()) -> str:
     """A module in the form that StableHLO prints.
 
     Args:
       text: the module in the general form.
       name: of the function that the program is from.
       results: what the results of the program are called.
+      more: for each of them what else is said of it; empty where that is nothing.
 
     >>> from ferrax._stablehlo_text import readable
     >>> print(readable('  func.func public @main() -> (tensor<i32>) {\\n    "func.return"() : () -> ()', "f", ["x"]))
@@ -72,7 +73,7 @@ def readable(text: str, name: str, results: Sequence[str]) -> str:
     for at, line in enumerate(given):
         if line.startswith("  func.func "):
             names = _Names()
-            lines.append(_head(line, results))
+            lines.append(_head(line, results, more))
             continue
         depth -= (line.lstrip().startswith("}") and "}) " in line) or line.lstrip().startswith("}, {")
         found = _OPERATION.fullmatch(line)
@@ -113,7 +114,7 @@ class _Names:
         return self.known[number]
 
 
-def _head(line: str, results: Sequence[str]) -> str:
+def _head(line: str, results: Sequence[str], more: Sequence[str] = ()) -> str:
     """The first line of a function; results of the program say what they are."""
     start, arrow, rest = line.rpartition(") -> (")
     types, _, end = rest.rpartition(") {")
@@ -123,7 +124,8 @@ def _head(line: str, results: Sequence[str]) -> str:
     if not listed:
         return f"{start}) {{{end}"
     if " @main(" in line and len(listed) == len(results):
-        said = [f'{t} {{jax.result_info = "{r}"}}' for t, r in zip(listed, results, strict=True)]
+        told = [f", {m}" if m else "" for m in more or [""] * len(results)]
+        said = [f'{t} {{jax.result_info = "{r}"{m}}}' for t, r, m in zip(listed, results, told, strict=True)]
         return f"{start}) -> ({', '.join(said)}) {{{end}"
     return f"{start}) -> {_types(listed)} {{{end}"
 

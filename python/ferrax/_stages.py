@@ -73,6 +73,7 @@ class _Function:
       shardings: for each argument where it is, or None.
       compiler_options: what the engine's compiler is told, as names and values.
       out_shardings: where results are asked to be, or None.
+      moves: whether arguments that are committed to other devices are moved.
     """
 
     name: str
@@ -82,6 +83,7 @@ class _Function:
     shardings: Sequence[Any]
     compiler_options: Sequence[tuple[str, Any]] = ()
     out_shardings: Any = None
+    moves: bool = False
 
     def args_info(self) -> Any:
         donated = self.donated or [False] * len(self.program.in_avals)
@@ -179,6 +181,7 @@ class Traced(_Stage):
             params["in_shardings"],
             params.get("compiler_options_kvs", ()),
             params.get("out_shardings"),
+            params.get("moves", False),
         )
         super().__init__(function, function.args_info(), out_tree)
         self._types = list(meta_tys_flat)
@@ -205,7 +208,10 @@ class Traced(_Stage):
 
     def lower(self, *, lowering_platforms: Any = None, _private_parameters: Any = None) -> Lowered:
         """The function lowered for this machine."""
+        from ferrax.sharding._assignment import check_abstract
+
         _check_devices(self._function)
+        check_abstract(self._shardings, lowering_platforms)
         return Lowered(self._function, self._args_info, self._out_tree)
 
 
@@ -346,8 +352,22 @@ class Lowered(_Stage):
     def _stablehlo(self, placed: bool) -> str:
         from ferrax._stablehlo_text import readable
 
-        text = str(_ferrax.stablehlo_text(self._program, self._mask(), placed))
-        return readable(text, self._name, result_names(self._out_tree))
+        names = result_names(self._out_tree)
+        shown = self._shown()
+        if shown is None:
+            return readable(str(_ferrax.stablehlo_text(self._program, self._mask(), placed)), self._name, names)
+        # a program that is made here has no names and lines
+        text = str(_ferrax.stablehlo_text(self._program if placed else shown.program, self._mask(), placed))
+        return readable(shown.counted(text), self._name, names, shown.results)
+
+    def _shown(self) -> Any:
+        """The program with what is known of its shardings, for its text; `None` where nobody says where it runs."""
+        from ferrax.sharding._jit import flat_results
+        from ferrax.sharding._sdy import Shown
+
+        results = flat_results(self._program.out_avals, self._out_tree, self._function.out_shardings)
+        shown = Shown(self._program, self._shardings, results)
+        return shown if shown.over_a_mesh else None
 
     def _mask(self) -> list[bool]:
         """Which parameters of the program are donated; empty where none is."""
@@ -362,22 +382,26 @@ class Lowered(_Stage):
 
         Args:
           compiler_options: options of the engine's compiler, by name, beside those of `jit`, which they replace.
-          device_assignment: must be `None`: programs run where their arguments are.
+          device_assignment: the devices to run on, in the order of the mesh, where arguments have shardings over an
+            abstract mesh; otherwise those that the arguments' shardings say.
 
         Returns:
           A `Compiled`.
 
         Raises:
           JaxRuntimeError: the compiler knows no option of this name.
+          RuntimeError: shardings are over an abstract mesh, and no devices are given.
+          ValueError: the devices are not those of the shardings, or their number is not the size of the mesh.
 
         >>> import ferrax as jax
         >>> print(jax.jit(lambda x: x + 1).lower(1).compile(compiler_options={})(2))
         3
         """
-        if device_assignment is not None:
-            raise NotImplementedError("Lowered.compile with device_assignment")
+        from ferrax.sharding._assignment import on_devices
+
         options = {**dict(self._function.compiler_options), **(compiler_options or {})}
-        function = replace(self._function, compiler_options=tuple(options.items()))
+        shardings = on_devices(self._shardings, device_assignment)
+        function = replace(self._function, compiler_options=tuple(options.items()), shardings=shardings)
         _ferrax.compile_jaxpr(self._program, self._mask(), function.compiler_options)
         return Compiled(function, self._program.captured, self._args_info, self._out_tree, self._no_kwargs)
 
@@ -448,6 +472,8 @@ class Compiled(_Stage):
         moved, wrong = [], []
         for i, (leaf, sharding, moves) in enumerate(zip(leaves, places, asked, strict=True)):
             have = getattr(leaf, "sharding", None) if getattr(leaf, "committed", False) else None
+            if self._function.moves:
+                have = None
             if moves and have is not None and not _same_place(have, sharding, leaf.ndim):
                 shape = _type_text(leaf.shape, leaf.dtype)
                 asked_text = f"  Passed sharding: {have}\n  Required sharding: {sharding}"
@@ -489,6 +515,12 @@ class Compiled(_Stage):
             "Argument types differ from the types for which this computation was compiled. The mismatches are:\n"
             f"{''.join(lines)}It is a call of {self._name}."
         )
+
+    @property
+    def out_info(self) -> Any:
+        """Types of the results, with their shardings, as a tree of `ShapeDtypeStruct`."""
+        placed = lambda s, sharding: s.update(sharding=sharding, weak_type=False)
+        return tree_util.tree_map(placed, super().out_info, self.output_shardings)
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program."""
@@ -664,13 +696,16 @@ def _trace(self: Any, *args: Any, **kwargs: Any) -> Traced:
     return traced(self, args, kwargs, clock)
 
 
-def trace_over(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: list[Any] | None = None) -> Traced:
+def trace_over(
+    self: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: list[Any] | None = None, moves: bool = False
+) -> Traced:
     """Traces a jitted function for arguments of these types, which are where they say or as is asked.
 
     Args:
       self: the function.
       args, kwargs: its arguments.
       asked: for each leaf of the arguments that are not static the sharding it will have, or None.
+      moves: whether a call moves arguments that are committed to other devices.
     """
     from ferrax._api import types_in_use
 
@@ -694,6 +729,7 @@ def trace_over(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: 
         "donated_invars": donated,
         "in_shardings": shardings,
         "out_shardings": out_shardings,
+        "moves": moves,
         "compiler_options_kvs": tuple(getattr(self, "_compiler_options", {}).items()),
     }
     return Traced(program.in_avals, params, in_tree, out_tree, ())

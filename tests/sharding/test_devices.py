@@ -25,9 +25,90 @@ m = Mesh(np.array(devs).reshape(4, 2), ("x", "y"))
 s = lambda *e: NamedSharding(m, P(*e))
 x = jax.random.normal(jax.random.key(0), (64, 48))
 w = jax.random.normal(jax.random.key(1), (48, 32))
+def raises(kind, text, f):
+    try:
+        f()
+    except kind as error:
+        assert text in str(error), error
+    else:
+        raise AssertionError(f"no {kind.__name__}")
 """
 
 CASES = {
+    "texts say the shardings of arguments, results and constrained values": """
+        mesh = jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+        s = lambda *spec: NamedSharding(mesh, P(*spec))
+        inner = jax.jit(lambda x: lax.with_sharding_constraint(x + 1, s(P.UNCONSTRAINED, "y")) * 2)
+        f = jax.jit(lambda x, y: (inner(x), y), in_shardings=(s("x"), None), out_shardings=(s(("x", "y")), None))
+        text = f.lower(np.ones((4, 2), np.float32), np.ones(3, np.float32)).as_text()
+        assert "num_partitions = 4" in text and 'sdy.mesh @mesh = <["x"=2, "y"=2]>' in text
+        assert '%arg0: tensor<4x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %arg1: tens' in text
+        assert 'result_info = "result[0]", sdy.sharding = #sdy.sharding<@mesh, [{"x", "y"}, {}]>}' in text
+        assert text.count("sdy.sharding_constraint") == 1 and '<@mesh, [{?}, {"y"}]>' in text
+        assert "sdy" not in jax.jit(lambda x: x).lower(1.0).as_text()
+    """,
+    "pjit: None is on all devices of a mesh in use": """
+        from ferrax.experimental.pjit import pjit
+        with Mesh(np.array(devs[:2]), ("x",)):
+            f = pjit(lambda x: x, in_shardings=P("x"), out_shardings=None)
+            assert f(jnp.arange(8)).sharding.spec == P() and len(f(jnp.arange(8)).devices()) == 2
+            assert pjit(lambda x: x, in_shardings=P("x"))(jnp.arange(8)).sharding.spec == P("x")
+            assert pjit(lambda x, y: x + y, in_shardings=None)(1, y=2) == 3
+    """,
+    "lowered for an abstract mesh, compiled for devices": """
+        mesh = jax.make_mesh((2, 1), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+        sds = lambda mesh: jax.ShapeDtypeStruct((8, 2), jnp.float32, sharding=NamedSharding(mesh, P("x")))
+        f = jax.jit(lambda x: x * 2)
+        lowered = f.trace(sds(mesh.abstract_mesh)).lower(lowering_platforms=("tpu",))
+        assert "num_partitions = 2" in lowered.as_text()
+        out = lowered.compile(device_assignment=tuple(devs[2:4]))(jnp.ones((8, 2)))
+        assert out.sharding.spec == P("x") and out.devices() == set(devs[2:4]) and (out == 2).all()
+        raises(RuntimeError, "device_assignment cannot be `None`", lowered.compile)
+        raises(ValueError, "The size of abstract mesh 2", lambda: lowered.compile(device_assignment=devs[:1]))
+        raises(ValueError, "must match the device_assignment calculated",
+               lambda: f.lower(sds(mesh)).compile(device_assignment=devs[:1]))
+        raises(ValueError, "Passing lowering_platforms", lambda: f.lower(sds(mesh.abstract_mesh)))
+        one = jax.jit(lambda x: x + 1).lower(1.0).compile(device_assignment=devs[3:4])
+        assert one(1.0).devices() == {devs[3]}
+        assert f.lower(sds(mesh)).compile().out_info.sharding == NamedSharding(mesh, P("x"))
+    """,
+    "derivatives go back to the devices of the values": """
+        here, there = (NamedSharding(Mesh(np.array(d), ("x",)), P("x")) for d in (devs[:4], devs[4:]))
+        x = jax.device_put(np.arange(4.0), here)
+        f = lambda x: (jax.jit(lambda x: x * 3)(jax.device_put(jax.jit(jnp.square)(x), there))).sum()
+        out, grad = f(x), jax.grad(f)(x)
+        assert out == 42 and out.devices() == set(devs[4:])
+        assert grad.sharding == here and grad.tolist() == [0, 6, 12, 18]
+        assert jax.jvp(f, (x,), (x,))[1] == 84
+        g = lambda x: jnp.sin(jax.device_put(jnp.sin(x), devs[2])).sum()
+        y = jax.device_put(0.5, devs[1])
+        twice = jax.grad(lambda y: jax.grad(g)(y))(y)
+        assert twice.devices() == {devs[1]}
+        assert abs(twice - jax.grad(jax.grad(lambda y: jnp.sin(jnp.sin(y))))(0.5)) < 1e-6
+        assert jax.vmap(jax.grad(g))(jax.device_put(np.arange(3.0), devs[1])).devices() == {devs[1]}
+    """,
+    "constraints bind by their parameters": """
+        mesh = jax.make_mesh((2,), ("x",), axis_types=(AxisType.Auto,))
+        jaxpr = jax.make_jaxpr(lambda x: lax.with_sharding_constraint(x, NamedSharding(mesh, P(P.UNCONSTRAINED, "x"))))
+        (eqn,) = jaxpr(jnp.ones((2, 2))).eqns
+        assert eqn.params["unconstrained_dims"] == {0}
+        again = lambda x: eqn.primitive.bind(x, **eqn.params)
+        for f in (again, jax.jit(again), jax.grad(lambda x: again(x).sum())):
+            assert (f(jnp.ones((2, 2))) == 1).all()
+    """,
+    "what has no devices": """
+        mesh = jax.make_mesh((2,), ("x",), axis_types=(AxisType.Auto,))
+        raises(ValueError, "`axis_shapes` passed to `make_mesh` should be a sequence of ints",
+               lambda: jax.make_mesh(((4,), 4), ("x", "y")))
+        raises(TypeError, "the context mesh cannot be empty", lambda: jax.ShapeDtypeStruct((2,), int, sharding=P("x")))
+        with jax.set_mesh(mesh):
+            assert jax.ShapeDtypeStruct((2,), int, sharding=P("x")).sharding.spec == P("x")
+        raises(ValueError, "requires the input passed should be a `jax.Array`",
+               lambda: lax.with_sharding_constraint(np.ones(2), NamedSharding(mesh.abstract_mesh, P("x"))))
+        on_one = jax.jit(lambda x: x @ x.T, device=devs[1])
+        there = jax.device_put(np.ones((4, 2)), NamedSharding(mesh, P("x")))
+        assert on_one.lower(there).compile()(there).devices() == {devs[1]}
+    """,
     "a program puts nothing on other devices than its arguments'": """
         half = lambda part: jax.make_mesh((4,), ("x",), devices=part)
         there = jax.device_put(jnp.arange(8.0), NamedSharding(half(devs[:4]), P("x")))
@@ -39,7 +120,7 @@ CASES = {
                     jax.jit(f)(there)
                 except ValueError as error:
                     text = str(error)
-                assert text.startswith("Received incompatible devices for jitted computation. Got argument x with")
+                assert text.startswith("Received incompatible devices for jitted computation. Got argument x of ")
                 assert "with device ids [0, 1, 2, 3]" in text and f"with device ids {shown}" in text
             assert jax.jit(put)(jnp.arange(8.0)).tolist() == there.tolist()
         whole = jax.jit(lambda x: jax.device_put(x, NamedSharding(half(devs[:4]), P())))

@@ -29,12 +29,13 @@ def _pjit(
 ) -> Any:
     """`ferrax.jit`, all of whose arguments may be given by position, and which finds its mesh in `with mesh:`, too."""
     from ferrax._api import jit_called
+    from ferrax.sharding._jit import UNSPECIFIED
 
     return jit_called(
         "pjit",
         fun,
-        in_shardings=None if in_shardings is _UNGIVEN else in_shardings,
-        out_shardings=None if out_shardings is _UNGIVEN else out_shardings,
+        in_shardings=UNSPECIFIED if in_shardings is _UNGIVEN else in_shardings,
+        out_shardings=UNSPECIFIED if out_shardings is _UNGIVEN else out_shardings,
         static_argnums=static_argnums,
         static_argnames=static_argnames,
         donate_argnums=donate_argnums,

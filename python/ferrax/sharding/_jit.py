@@ -21,6 +21,7 @@ from ferrax._ferrax import Device, SingleDeviceSharding
 from ferrax._prefixes import prefix_leaves
 from ferrax._stages import trace_over
 from ferrax.sharding._context import concrete_mesh, context_mesh, physical_mesh
+from ferrax.sharding._mesh import AbstractMesh
 from ferrax.sharding._named import DuplicateSpecError, NamedSharding, Sharding
 from ferrax.sharding._placement import check_fits, concrete, constrain, place, put
 from ferrax.sharding._spec import UNCONSTRAINED, PartitionSpec
@@ -105,6 +106,8 @@ def resolved(shardings: Any, name: str, caller: str = "jit") -> Any:
                 return concrete(NamedSharding(mesh, leaf))
             except DuplicateSpecError as error:
                 raise DuplicateSpecError(str(error).replace("NamedSharding spec", name)) from None
+        if leaf is None and caller == "pjit" and not physical_mesh().empty:
+            return NamedSharding(physical_mesh(), PartitionSpec())  # over all devices of `with mesh:`
         return None if leaf is UNSPECIFIED else leaf
 
     return tree_util.tree_map(one, shardings, is_leaf=_is_leaf)
@@ -170,7 +173,7 @@ def on_device(compiled: Any, sharding: Any, statics: tuple[list[int], list[str]]
 
     def trace(*args: Any, **kwargs: Any) -> Any:
         count = compiled.trace(*args, **kwargs).in_tree.num_leaves
-        return trace_over(compiled, args, kwargs, [sharding] * count)
+        return trace_over(compiled, args, kwargs, [sharding] * count, moves=True)
 
     for name in ("eval_shape", "cache_info", "clear_cache"):
         setattr(call, name, getattr(compiled, name))
@@ -329,6 +332,8 @@ def _require_there(sharding: Any, x: Any, have: Any, committed: bool) -> None:
 
     What is on one device may be asked for on all devices of a mesh.
     """
+    if isinstance(getattr(have, "mesh", None), AbstractMesh):
+        return  # of a type, which is nowhere
     if len(getattr(have, "device_set", ())) == 1 and sharding.is_fully_replicated and sharding.num_devices > 1:
         return
     if committed and isinstance(have, Sharding) and not have.is_equivalent_to(sharding, len(x.shape)):
@@ -364,6 +369,21 @@ def told(info: Any, out_shardings: Any) -> Any:
     """Types of a jitted function's results, with the shardings that are asked for."""
     with_sharding = lambda s, x: x if (own := _plain(s, x.shape)) is None else x.update(sharding=own)
     return _over(resolved(out_shardings, "out_shardings", "jit"), info, with_sharding, "pjit out_shardings")
+
+
+def flat_results(avals: Any, tree: Any, out_shardings: Any) -> list[Any]:
+    """For each result of a jitted function the sharding that is asked for, or None.
+
+    Args:
+      avals: types of the results.
+      tree: their structure.
+      out_shardings: what is asked for, a pytree prefix.
+    """
+    if out_shardings is None:
+        return [None] * len(avals)
+    asked: list[Any] = []
+    _over(out_shardings, tree.unflatten(avals), lambda s, x: asked.append(_plain(s, x.shape)), "pjit out_shardings")
+    return asked
 
 
 def placed_arguments(
@@ -438,7 +458,7 @@ def with_arguments(
     """
 
     def statics(args: tuple[Any, ...], kwargs: dict[str, Any]) -> frozenset[int]:
-        if kwargs:
+        if kwargs and in_shardings is not None:
             raise ValueError("pjit does not support kwargs when in_shardings is specified.")
         return frozenset(n % len(args) for n in static_argnums) if args else frozenset()
 
@@ -453,7 +473,7 @@ def with_arguments(
             found.append(_checked(s, x, _name_of(compiled, args, fixed, len(found))))
 
         _wanted(in_shardings, args, fixed, one, caller)
-        return found
+        return found + [None] * len(tree_util.tree_leaves(kwargs))
 
     def trace(*args: Any, **kwargs: Any) -> Any:
         return trace_over(compiled, args, kwargs, wanted(args, kwargs))
@@ -476,7 +496,7 @@ def with_arguments(
             pairs = zip(*map(tree_util.tree_leaves, (given, args)), strict=True)
             if key is not None and len(there) < _MOST_SEEN and all(a is b for a, b in pairs):
                 there.add(key)
-        return compiled(*args)
+        return compiled(*args, **kwargs)
 
     for name in ("eval_shape", "cache_info", "clear_cache"):
         setattr(call, name, getattr(compiled, name))

@@ -250,6 +250,13 @@ def constrain(x: Any, sharding: Any, asked: bool = False) -> Any:
     if not bare and isinstance(sharding, NamedSharding):
         _require_not_manual(sharding)
     sharding = with_mesh(sharding, "with_sharding_constraint")
+    abstract = isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, AbstractMesh)
+    if abstract and not bare and not isinstance(x, _ferrax.Array) and _ferrax.is_eager():
+        shown = f"{type(x)} with shape {_ferrax.typeof(x).str_short()}"
+        raise ValueError(
+            "Target sharding contains a `jax.sharding.AbstractMesh` which requires the input passed should be a "
+            f"`jax.Array`. Got {shown}"
+        )
     leaf = x if isinstance(x, _ferrax.Array) else _ferrax.asarray(x)
     traced = _ferrax.is_tracer(leaf) or not _ferrax.is_eager()
     check_fits(sharding, leaf.shape, "with_sharding_constraint arguments", not _ferrax.is_eager())

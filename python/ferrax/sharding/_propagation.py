@@ -85,7 +85,10 @@ def places(program: Any, operands: Sequence[Any], alone: bool = False) -> tuple[
         specs.append(walk.known(s, len(aval.shape)))
         if isinstance(s, (Device, NamedSharding)) and walk.committed is None:
             names = program.argument_names()
-            walk.committed = f"argument {names[i] if i < len(names) else f'number {i}'} with shape {aval.str_short()}"
+            function = program.jaxpr.function_name.split(" at ")[0]
+            of = f" of {function}" if function else ""
+            name = names[i] if i < len(names) else f"number {i}"
+            walk.committed = f"argument {name}{of} with shape {aval.str_short()}"
     found = walk.run(program, specs)
     if alone and any(isinstance(s, NamedSharding) and (s.spec.unreduced or s.spec.reduced) for s in operands):
         walk.due, walk.everywhere = due(program.eqns[0], _operand_specs(program, operands)), False

@@ -25,7 +25,8 @@ from ferrax.sharding._spec import UNCONSTRAINED, PartitionSpec, entry_names
 
 __all__ = ["axis_entry", "moved", "of_axis", "of_mapped", "of_sharding", "results", "settled", "sharding_of"]
 
-_numbers: dict[NamedSharding, int] = {}
+#: By sharding, or by sharding and text.
+_numbers: dict[Any, int] = {}
 #: By number; nothing has the number 0.
 _shardings: list[Any] = [None]
 _lock = threading.Lock()
@@ -38,21 +39,40 @@ def sharding_of(number: int) -> Any:
 
 def _number(sharding: NamedSharding) -> int:
     found = _numbers.get(sharding)
-    if found is not None:
-        return found
+    return _numbered(sharding, sharding, sdy(sharding)) if found is None else found
+
+
+def number_of_text(sharding: NamedSharding, said: str) -> int:
+    """The number of a type in a program that is made to be printed, in which automatic axes divide arrays, too.
+
+    Args:
+      sharding: the sharding, with an entry for each axis of the array.
+      said: the sharding as the dialect `sdy` writes it.
+    """
+    key = (sharding, said)
+    return _numbers[key] if key in _numbers else _numbered(key, sharding, (said, mesh_text(sharding.mesh)))
+
+
+def _numbered(key: Any, sharding: NamedSharding, said: tuple[str, str]) -> int:
     spec = sharding.spec
     marks = [f"{k}:{_joined(sorted(v))}" for k, v in (("U", spec.unreduced), ("R", spec.reduced)) if v]
-    texts = [_joined(names) if (names := entry_names(entry)) else None for entry in spec]
+    texts = [None if e is UNCONSTRAINED or not entry_names(e) else _joined(entry_names(e)) for e in spec]
     with _lock:
-        if sharding not in _numbers:
-            number = _ferrax.intern_spread(texts, f"{{{','.join(marks)}}}" if marks else "", _sdy(sharding))
+        if key not in _numbers:
+            number = _ferrax.intern_spread(texts, f"{{{','.join(marks)}}}" if marks else "", said)
             assert number == len(_shardings)
             _shardings.append(sharding)
-            _numbers[sharding] = number
-    return _numbers[sharding]
+            _numbers[key] = number
+    return _numbers[key]
 
 
-def _sdy(sharding: NamedSharding) -> tuple[str, str]:
+def mesh_text(mesh: Any) -> str:
+    """A mesh as the dialect `sdy` of MLIR writes it."""
+    sizes = ", ".join(f'"{n}"={size}' for n, size in mesh.shape_tuple)
+    return f"<[{sizes}]>"
+
+
+def sdy(sharding: NamedSharding) -> tuple[str, str]:
     """The sharding and its mesh, as the dialect `sdy` of MLIR writes them: `?` stands for axes that XLA divides."""
     mesh, spec = sharding.mesh, sharding.spec
     open_ = ["?"] if AxisType.Auto in mesh.axis_types else []
@@ -64,8 +84,7 @@ def _sdy(sharding: NamedSharding) -> tuple[str, str]:
     marks = [
         f"{k}={{{', '.join(quoted(v))}}}" for k, v in (("replicated", rest), ("unreduced", sorted(spec.unreduced))) if v
     ]
-    sizes = ", ".join(f'"{n}"={size}' for n, size in mesh.shape_tuple)
-    return f"<@mesh, {', '.join([f'[{dims}]', *marks])}>", f"<[{sizes}]>"
+    return f"<@mesh, {', '.join([f'[{dims}]', *marks])}>", mesh_text(mesh)
 
 
 def _joined(names: Any) -> str:

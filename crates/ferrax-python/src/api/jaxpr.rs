@@ -376,7 +376,7 @@ impl PyEqn {
         let dict = PyDict::new(py);
         if let Some(p) = self.op.of(&ferrax_ops::placed::SHARDING_CONSTRAINT) {
             dict.set_item("sharding", crate::sharded::any_object(py, p.sharding.0)?)?;
-            return Ok(dict);
+            return self.completed(dict);
         }
         let mut printed = self.op.print_params();
         let mut told = primitive::told(&self.op, &printed);
@@ -397,9 +397,7 @@ impl PyEqn {
             };
             dict.set_item(name, value)?;
         }
-        static COMPLETED: pyo3::sync::PyOnceLock<Py<PyAny>> = pyo3::sync::PyOnceLock::new();
-        let completed = crate::dtypes::imported(&COMPLETED, py, "ferrax._parameters", "completed")?;
-        Ok(completed.call1((self.op.name(), dict))?.cast_into()?)
+        self.completed(dict)
     }
 
     /// Where the user asked for it: file, line, column, function, and where the expression ends; None where that is
@@ -450,6 +448,13 @@ impl PyEqn {
 }
 
 impl PyEqn {
+    /// Parameters with those of JAX's that the core does not print.
+    fn completed<'py>(&self, shown: Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
+        static COMPLETED: pyo3::sync::PyOnceLock<Py<PyAny>> = pyo3::sync::PyOnceLock::new();
+        let completed = crate::dtypes::imported(&COMPLETED, shown.py(), "ferrax._parameters", "completed")?;
+        Ok(completed.call1((self.op.name(), shown))?.cast_into()?)
+    }
+
     /// The type of the first result.
     fn first_result(&self, py: Python<'_>) -> Option<Aval> {
         match &self.parts {
