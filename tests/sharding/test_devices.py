@@ -96,6 +96,47 @@ CASES = {
         for f in (again, jax.jit(again), jax.grad(lambda x: again(x).sum())):
             assert (f(jnp.ones((2, 2))) == 1).all()
     """,
+    "what runs without operands runs where its constants are committed": """
+        c = jax.device_put(jnp.arange(3.0), devs[3])
+        y = jnp.ones(3)
+        for f in (
+            lambda: lax.cond(True, lambda: c, lambda: c * 2),
+            lambda: lax.scan(lambda v, _: (v + c, None), y, None, length=2)[0],
+            lambda: lax.fori_loop(0, 2, lambda i, v: v + c, y),
+            lambda: jax.checkpoint(lambda v: v + c)(y),
+            jax.jit(lambda: c), jax.jit(lambda: c + 1), lambda: jax.jit(lambda v: v + c)(y),
+            lambda: jnp.zeros_like(c), lambda: jnp.ones_like(c, shape=(2,)), lambda: lax.full_like(c, 2, shape=(2,)),
+            lambda: lax.full_like(c, 1, int),
+        ):
+            assert f().devices() == {devs[3]} and f().committed
+        assert not jnp.zeros_like(y).committed and not lax.cond(True, lambda: y, lambda: y * 2).committed
+        there = jax.device_put(y, devs[2])
+        assert jnp.zeros_like(there).devices() == {devs[2]}
+    """,
+    "a loop puts what it carries where each step does": """
+        mesh = jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+        put = lambda v: lax.with_sharding_constraint(v, NamedSharding(mesh, P("x")))
+        loop = lambda v: lax.scan(lambda v, _: (put(v), None), v, None, length=2)[0]
+        assert loop(jnp.ones((4, 2))).sharding.spec == P("x") == jax.jit(loop)(jnp.ones((4, 2))).sharding.spec
+        assert jax.vmap(loop, spmd_axis_name="y")(jnp.ones((2, 4))).sharding.spec == P("y", "x")
+        assert lax.fori_loop(0, 2, lambda i, v: put(v), jnp.ones(4)).sharding.spec == P("x")
+    """,
+    "keys of other generators say where they are": """
+        mesh = jax.make_mesh((2,), ("x",), axis_types=(AxisType.Auto,))
+        keys = jax.random.split(jax.random.key(0, impl="rbg"), 4)
+        assert keys.sharding == SingleDeviceSharding(devs[0]) and not keys.committed
+        there = jax.device_put(keys, NamedSharding(mesh, P("x")))
+        assert there.sharding == NamedSharding(mesh, P("x")) and there.devices() == set(devs[:2])
+        assert there.committed and there.is_fully_addressable and not there.is_fully_replicated
+    """,
+    "specs from what HLO says": """
+        from ferrax._src.sharding_impls import parse_flatten_op_sharding as parsed
+        three = Mesh(np.array(devs).reshape(2, 2, 2), ("x", "y", "z"))
+        for spec in (P(), P("x"), P(None, "z"), P(("z", "x"), None, "y"), P("y", ("x", "z")), P(("y", "z"))):
+            assert parsed(NamedSharding(three, spec)._to_xla_hlo_sharding(3), three) == [spec], spec
+        raises(ValueError, "cannot contain a nested tuple", lambda: P("x", ("y", ("z",))))
+        assert P("x")._normalized_spec_for_aval(3) == P("x", None, None)
+    """,
     "what has no devices": """
         mesh = jax.make_mesh((2,), ("x",), axis_types=(AxisType.Auto,))
         raises(ValueError, "`axis_shapes` passed to `make_mesh` should be a sequence of ints",

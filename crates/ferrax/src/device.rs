@@ -8,7 +8,7 @@
 use crate::engine;
 use ferrax_base::{Aval, Buffer, Memory, Result, bail, error};
 use ferrax_ir::trace::is_eager;
-use ferrax_ir::{Array, DeviceId, Value};
+use ferrax_ir::{Array, DeviceId, Jaxpr, OpRef, Value};
 use ferrax_loops::Type;
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -158,6 +158,15 @@ pub struct Placement {
 }
 
 impl Placement {
+    /// The same, or where constants are committed if no operand says where to go.
+    #[inline]
+    pub fn or_home(self, home: Option<DeviceId>) -> Placement {
+        match home {
+            Some(device) if !self.committed => Placement { device, committed: true },
+            _ => self,
+        }
+    }
+
     /// The default device, uncommitted: where new arrays go.
     #[inline]
     pub fn uncommitted() -> Placement {
@@ -217,6 +226,18 @@ pub fn copied(a: &Array, weak: bool, device: DeviceId, committed: bool) -> Resul
 pub fn place(args: &[Value], names: impl Fn(usize) -> String) -> Result<Placement> {
     let arrays = args.iter().enumerate().filter_map(|(i, v)| if let Value::Array(a) = v { Some((i, a)) } else { None });
     place_arrays(arrays, names)
+}
+
+/// The device that the constants of a program are committed to, where one is: what takes no operands from elsewhere runs
+/// there. Constants over several devices decide nothing.
+pub fn home(jaxpr: &Jaxpr) -> Option<DeviceId> {
+    let own = jaxpr.consts.iter().find(|c| c.committed() && !c.device().is_sharded());
+    own.map(Array::device).or_else(|| jaxpr.eqns.iter().find_map(|e| home_of_op(&e.op)))
+}
+
+/// As [`home`], of the programs of an operation.
+pub fn home_of_op(op: &OpRef) -> Option<DeviceId> {
+    op.subjaxprs().iter().find_map(|j| home(j))
 }
 
 /// As [`place`], of numbered arrays.

@@ -51,6 +51,8 @@ struct OpProgram {
     compiled: Box<dyn Compiled>,
     /// Whether a program in the operation says or asks how values are sharded.
     says_where: bool,
+    /// The device that constants of such a program are committed to.
+    home: Option<DeviceId>,
     /// Where results went, by the shardings of the operands: of what a user asked for, and of what is made for it.
     places: [sharded::Known; 2],
 }
@@ -76,8 +78,12 @@ pub fn evaluate(op: &OpRef, args: &[Value]) -> Result<Values> {
         let array = crate::executable::materialize(args[0].clone())?;
         return Ok(smallvec::smallvec![Value::Array(device::copied(&array, array.aval().weak, p.sharding.0, true)?)]);
     }
-    let placement = device::place(args, |i| format!("operand {i} of {}", op.name()))?;
-    let program = op_program(op, args, compiled_for(placement.device))?;
+    let told = device::place(args, |i| format!("operand {i} of {}", op.name()))?;
+    let mut program = op_program(op, args, compiled_for(told.device))?;
+    let placement = told.or_home(program.value.home);
+    if compiled_for(placement.device) != compiled_for(told.device) {
+        program = op_program(op, args, compiled_for(placement.device))?;
+    }
     let results = run(&program.value, op, args, placement)?;
     if debug::checking() {
         debug::check(op, args, &results)?;
@@ -122,7 +128,13 @@ fn op_program(op: &OpRef, args: &[Value], device: DeviceId) -> Result<Arc<Entry<
     let inner: usize = op.subjaxprs().iter().map(|j| j.bytes()).sum();
     let (key, program) = (
         OpKey { hash, op: op.clone(), args: avals, device },
-        OpProgram { outs, compiled, says_where: sharded::op_says_where(op), places: Default::default() },
+        OpProgram {
+            outs,
+            compiled,
+            says_where: sharded::op_says_where(op),
+            home: device::home_of_op(op),
+            places: Default::default(),
+        },
     );
     if calls_back(op) {
         return Ok(Entry::apart(key, program));

@@ -56,6 +56,8 @@ pub struct Executable {
     options: Box<Options>,
     /// Whether the program says how values are sharded.
     says_where: bool,
+    /// The device that constants are committed to.
+    home: Option<DeviceId>,
     /// Where results went, by the shardings of the arguments.
     places: sharded::Known,
 }
@@ -146,6 +148,7 @@ impl Executable {
             function: Arc::new(jaxpr.debug.clone()),
             options: Box::default(),
             says_where: sharded::says_where(jaxpr),
+            home: device::home(jaxpr),
             places: sharded::Known::default(),
             jaxpr: jaxpr.clone(),
         })
@@ -285,7 +288,7 @@ impl Executable {
     pub fn run(self: &Arc<Self>, args: &[Value], donate: &[bool]) -> Result<Values> {
         self.check_args(args.len(), |i| (args[i].dtype(), args[i].shape()))?;
         self.check_mask(donate)?;
-        let placement = device::place(args, |i| self.describe(i))?;
+        let placement = device::place(args, |i| self.describe(i))?.or_home(self.home);
         if debug::checking() {
             if watched() {
                 return watch::around(&Ran::Program(&self.jaxpr), args, || self.run(args, donate));
@@ -318,7 +321,7 @@ impl Executable {
         if debug::checking() {
             return Ok(false);
         }
-        let place = device::place_arrays(args.iter().copied().enumerate(), |i| self.describe(i))?;
+        let place = device::place_arrays(args.iter().copied().enumerate(), |i| self.describe(i))?.or_home(self.home);
         let elsewhere = !place.device.on_cpu() && args.iter().any(|a| a.device() != place.device);
         let sharded = place.device.is_sharded() || self.says_where;
         let places = if sharded { self.places.find(args.iter().map(|a| sharded::of_array(a)), place) } else { None };

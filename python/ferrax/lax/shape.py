@@ -403,7 +403,8 @@ def full_like(x: ArrayLike, fill_value: ArrayLike, dtype: Any = None, shape: Any
     fill_value = in_floats(fill_value, dtype if dtype is not None else getattr(x, "dtype", None))
     if sharding is not None:
         return with_out_sharding(lambda: full_like(x, fill_value, dtype, shape), sharding, "lax.full_like")
-    if shape is None and isinstance(x, Array) and not isinstance(x, Tracer) and x.committed:
+    concrete = isinstance(x, Array) and not isinstance(x, Tracer) and x.committed
+    if concrete and (shape is None or len(x.sharding.device_set) == 1):
         from ferrax._devices import device_put
 
         return device_put(_lax.full_like(x, fill_value, dtype, shape), x.sharding)

@@ -240,7 +240,9 @@ def sharding_of_like(a: Any) -> Any:
     """The sharding of an array or an abstract one, or of a traced value over explicit axes of a mesh."""
     if isinstance(a, _core.ArrayImpl):
         found = _ferrax.place_of(a)
-        return None if found is None else _ferrax.sharding_of(found)
+        if found is None:
+            return a.sharding if a.committed else None
+        return _ferrax.sharding_of(found)
     said = None if isinstance(a, _ferrax.Array) else getattr(a, "sharding", None)
     if isinstance(said, _ferrax.SingleDeviceSharding) or type(getattr(said, "mesh", None)).__name__ == "Mesh":
         return said  # an abstract array that says where it is
@@ -257,8 +259,10 @@ def _like(name: str, a: Any, value: Any, dtype: DTypeLike, shape: Any, device: A
     if not (hasattr(a, "shape") and hasattr(a, "dtype")):
         require(name, a)
         a = _asarray(a)
-    if device is None and out_sharding is None and shape is None:
-        device = sharding_of_like(a)
+    if device is None and out_sharding is None:
+        like = sharding_of_like(a)
+        # a sharding over several devices is one for that shape
+        device = like if shape is None or isinstance(like, _ferrax.SingleDeviceSharding) else None
     shape = a.shape if shape is None else static_shape(shape)
     asked = name if name == "full_like" else f"jnp.{name}"  # as errors about the sharding name the function
     if dtype is None and isinstance(value, int) and _core.weak_type(a):

@@ -169,6 +169,37 @@ class KeyArray:
         """A copy."""
         return self._with(jnp.array(self._base_array))
 
+    @property
+    def sharding(self) -> Any:
+        """Where the keys are: what divides the axes of the array, not those of a key's data."""
+        from ferrax.sharding import NamedSharding, PartitionSpec
+
+        found = self._base_array.sharding
+        if not isinstance(found, NamedSharding):
+            return found
+        return NamedSharding(found.mesh, PartitionSpec(*found.spec[: self.ndim]), memory_kind=found.memory_kind)
+
+    @property
+    def committed(self) -> bool:
+        """Whether operations on the keys must run where they are."""
+        return bool(self._base_array.committed)
+
+    _committed = committed
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether every device has all keys."""
+        return bool(self._base_array.is_fully_replicated)
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether this process has all devices that the keys are on."""
+        return bool(self._base_array.is_fully_addressable)
+
+    def devices(self) -> set[Any]:
+        """The devices that the keys are on."""
+        return set(self._base_array.devices())
+
     def block_until_ready(self) -> KeyArray:
         """Waits for the keys to be computed."""
         self._base_array.block_until_ready()

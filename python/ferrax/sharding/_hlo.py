@@ -6,6 +6,7 @@ of shardings (`HloSharding`, its form with iota tiles). Read next: `_named.py` f
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -139,3 +140,33 @@ def _merged(names: list[Any], sizes: dict[Any, int], order: list[Any]) -> tuple[
             runs.append([at])
     sources = sorted(runs)
     return [math.prod(sizes[kept[i]] for i in run) for run in sources], [sources.index(run) for run in runs]
+
+
+def entries_of(sharding: HloSharding, sizes: dict[Any, int]) -> list[tuple[Any, ...]] | None:
+    """The mesh axes that divide each axis of an array, from what HLO says; `None` where no axes say it.
+
+    Args:
+      sharding: what HLO says.
+      sizes: the sizes of the mesh's axes, in its order.
+
+    >>> entries_of(of_named({"x": 4, "y": 2}, [("y",), ("x",)]), {"x": 4, "y": 2})
+    [('y',), ('x',)]
+    """
+    if sharding.is_replicated():
+        return []
+    counts = sharding.tile_assignment_dimensions()
+    counts = counts[:-1] if sharding.replicate_on_last_tile_dim() else counts
+
+    def found(entries: list[tuple[Any, ...]], rest: list[Any]) -> list[tuple[Any, ...]] | None:
+        if len(entries) == len(counts):
+            return entries if of_named(sizes, entries) == sharding else None
+        ways = (
+            way
+            for n in range(len(rest) + 1)
+            for way in itertools.permutations(rest, n)
+            if math.prod(sizes[name] for name in way) == counts[len(entries)]
+        )
+        every = (found([*entries, way], [name for name in rest if name not in way]) for way in ways)
+        return next((entries for entries in every if entries is not None), None)
+
+    return found([], [name for name, size in sizes.items() if size > 1])

@@ -475,7 +475,7 @@ class Walk:
         conds, consts = eqn.params["cond_nconsts"], eqn.params["body_nconsts"]
         begun = known[conds + consts :]
         after = self.run(eqn.params["body_jaxpr"], known[conds:])
-        return [b if a == b else None for a, b in zip(after, begun, strict=True)]
+        return [a if b is None or a == b else None for a, b in zip(after, begun, strict=True)]
 
     def scan(self, eqn: Any, known: list[Any]) -> list[Any]:
         """A carry keeps what it begins with; stacked results have an undivided axis in front."""
@@ -484,6 +484,8 @@ class Walk:
         carry = known[first : first + carried]
         rows = [s[1:] if isinstance(s, tuple) else None for s in known[first + carried :]]
         outs = self.run(program, [*known[:first], *carry, *rows])
+        # what nothing is known of to begin with is where each step puts it
+        carry = [after if begun is None else begun for begun, after in zip(carry, outs, strict=False)]
         stacked = [_divided(((), *s), s.memory) if isinstance(s, _Divided) else None for s in outs[carried:]]
         return [*carry, *stacked]
 

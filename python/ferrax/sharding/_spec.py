@@ -34,6 +34,12 @@ def _canonical(entry: Any) -> Any:
     """One entry: `None` for no axis, the axis for a sequence of one, else a tuple."""
     if isinstance(entry, (tuple, list)):
         axes = tuple(entry)
+        for axis in axes:
+            if isinstance(axis, (tuple, list)):
+                raise ValueError(
+                    "A tuple inside PartitionSpec cannot contain a nested tuple. Got partition: "
+                    f"{entry} and the nested tuple: {axis}"
+                )
         return None if not axes else axes[0] if len(axes) == 1 else axes
     return entry
 
@@ -100,6 +106,10 @@ class PartitionSpec:
     def partitions(self) -> tuple[Any, ...]:
         """The entries, one for each leading axis."""
         return self._partitions
+
+    def _normalized_spec_for_aval(self, rank: int) -> PartitionSpec:
+        """The same with an entry for each axis of an array."""
+        return self.update(partitions=(*self._partitions, *[None] * (rank - len(self._partitions))))
 
     def __repr__(self) -> str:
         more = [
