@@ -57,7 +57,7 @@ class RefEffect:
         return hash((type(self), self.input))
 
     def __repr__(self) -> str:
-        return f"{self.name}<{self.input}>"
+        return f"{type(self).__name__}({self.input})"
 
 
 class ReadEffect(RefEffect):

@@ -224,7 +224,7 @@ class TransformedRef:
             new = _refs.fitting(self, name, value, old.shape)
             return whole(x, new) if last is None else part(x.at[last.idx], new, _refs.mode_of_index(x.shape, last.idx))
 
-        _refs.write_typed(self.ref, _put(_refs.read(self.ref), target.transforms, leaf))
+        _refs.write(self.ref, _put(_refs.read(self.ref), target.transforms, leaf))
         return found[0]
 
     def __getitem__(self, idx: Any) -> Any:

@@ -46,7 +46,6 @@ __all__ = [
     "settled",
     "update",
     "write",
-    "write_typed",
 ]
 
 
@@ -150,13 +149,14 @@ class _Cell:
     Attributes:
       value: an array or tracer; None when the reference has been frozen.
       scope: the staging trace in which it was made; 0 where operations run at once.
+      written: whether it has another value than at first.
       born: number of the newest trace at that time. Values of later transformations are not to be kept.
     """
 
-    __slots__ = ("born", "scope", "value")
+    __slots__ = ("born", "scope", "value", "written")
 
     def __init__(self, value: Any):
-        self.value = value
+        self.value, self.written = value, False
         self.scope, self.born = _ferrax.staging_trace(), _ferrax.trace_clock()
 
 
@@ -199,11 +199,11 @@ class Ref:
     Ref([0., 2., 0.], dtype=float32)
     """
 
-    __slots__ = ("__weakref__", "_aval", "_home")
+    __slots__ = ("__weakref__", "_aval", "_home", "_made")
     __array_priority__ = 1000
 
     def __init__(self, aval: AbstractRef, refs: Any):
-        self._aval, self._home = aval, _Cell(refs)
+        self._aval, self._home, self._made = aval, _Cell(refs), ""
 
     aval = property(lambda self: self._aval, doc="The type: an `AbstractRef`.")
     shape = property(lambda self: self._aval.shape, doc="Shape of the array.")
@@ -297,7 +297,10 @@ class Ref:
 
     def __repr__(self) -> str:
         cell = cell_of(self)
-        return f"Ref<frozen, {self._aval}>" if cell.value is None else f"Ref{_text(cell.value)}"
+        if cell.value is None:
+            return f"Ref<frozen, {self._aval}>"
+        # what has been written shows its own type, as in JAX, though it is read as a number where the first one was
+        return f"Ref{_text(with_weak_type(cell.value, False) if cell.written else cell.value)}"
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         raise TypeError(f"a reference of type {self._aval} is no array: read it by ref[...] first")
@@ -323,10 +326,16 @@ def _forget() -> None:
 
 
 def make(value: Any, kind: Any = None) -> Ref:
-    """A reference that holds an array."""
-    if _local.found and not _ferrax.staging_trace():
+    """A reference that holds an array; in a trace it knows its line, for the error of a function that returns it."""
+    scope = _ferrax.staging_trace()
+    if _local.found and not scope:
         _forget()
-    return Ref(AbstractRef(typeof(value), None, kind), value)
+    ref = Ref(AbstractRef(typeof(value), None, kind), value)
+    if scope:
+        from ferrax.extend import source_info_util
+
+        ref._made = source_info_util.summarize(source_info_util.current())
+    return ref
 
 
 def cell_of(ref: Any) -> Any:
@@ -353,7 +362,8 @@ def read(ref: Any) -> Any:
     value = cell_of(ref).value
     if value is None:
         raise ValueError(f"a reference of type {ref._aval} was used after it had been frozen")
-    return value
+    # what was written last need not be of the reference's weak type
+    return value if value.weak_type == ref.weak_type else with_weak_type(value, ref.weak_type)
 
 
 def write(ref: Any, value: Any) -> None:
@@ -362,7 +372,7 @@ def write(ref: Any, value: Any) -> None:
         ref.write(cell_of(ref), value)
         return
     cell = cell_of(ref)
-    cell.value = settled(ref, cell, value)
+    cell.value, cell.written = settled(ref, cell, value), True
 
 
 def settled(ref: Any, cell: Any, value: Any) -> Any:
@@ -451,11 +461,6 @@ def mode_of_index(shape: tuple[int, ...], idx: Any) -> str | None:
     return "clip" if clipped(idx, shape) else None
 
 
-def write_typed(ref: Ref, value: Any) -> None:
-    """Lets a reference hold another array, with the weak type of the one before."""
-    write(ref, value if value.weak_type == ref.weak_type else with_weak_type(value, ref.weak_type))
-
-
 def swap(ref: Ref, idx: Any, value: Any, name: str = "swap") -> Any:
     """Writes to an index; gives what was there."""
     if _local.recorded:
@@ -469,7 +474,7 @@ def swap(ref: Ref, idx: Any, value: Any, name: str = "swap") -> Any:
         check_index(ref.shape, idx, ref._aval)
         old = whole[idx]
         new = whole.at[idx].set(fitting(ref, name, value, old.shape), mode=mode_of_index(ref.shape, idx))
-    write_typed(ref, new)
+    write(ref, new)
     return old
 
 
@@ -481,7 +486,7 @@ def update(ref: Ref, idx: Any, value: Any, name: str, change: Any) -> None:
     if idx is not Ellipsis:
         check_index(ref.shape, idx, ref._aval)
     shape = ref.shape if idx is Ellipsis else whole[idx].shape
-    write_typed(ref, change(whole.at[idx], fitting(ref, name, value, shape), mode_of_index(ref.shape, idx)))
+    write(ref, change(whole.at[idx], fitting(ref, name, value, shape), mode_of_index(ref.shape, idx)))
 
 
 def note_rule(refs: Sequence[Ref]) -> None:

@@ -172,6 +172,7 @@ def check_result(fun: Any, transform: str, out: Any, given: Sequence[Ref] = (), 
                     for ref, name in zip(given, names, strict=True)
                     if ref is leaf
                 )
+                + (f"\n\nThe returned mutable array was created on line {leaf._made}." if leaf._made else "")
             )
 
 
@@ -379,15 +380,14 @@ def with_rule(make: Callable[..., Any], fun: Any, fwd: Any, bwd: Any, args: Any)
       args: the arguments.
     """
     places, given = take(args)
+    _check_rule_arguments(fun, args, given)
     note_rule(given)
 
     def forward(*args: Any) -> Any:
         out, residuals = fwd(*fill(args, given))
+        _check_rule_result("fwd", fwd, (out, None), (), "but mutable array references cannot be returned there.")
+        _check_rule_result("fwd", fwd, (None, residuals), given, "that was not an argument.")
         kept, refs = take(residuals)
-        if any(ref not in given for ref in refs):
-            raise ValueError(
-                f"the forward rule {described(fwd)} returned a mutable array reference that is none of its arguments"
-            )
         return out, _renumbered(kept, [given.index(ref) for ref in refs])
 
     def backward(residuals: Any, cotangent: Any) -> Any:
@@ -402,9 +402,39 @@ def with_rule(make: Callable[..., Any], fun: Any, fwd: Any, bwd: Any, args: Any)
         return out
 
     forward.__name__, backward.__name__ = (getattr(f, "__name__", "rule") for f in (fwd, bwd))
-    called = lambda *args: fun(*fill(args, given))
+
+    def called(*args: Any) -> Any:
+        out = fun(*fill(args, given))
+        _check_rule_result("primal", fun, out, (), "that was not an argument.")
+        return out
+
     called.__name__ = getattr(fun, "__name__", "fun")
     return make(called, forward, backward)(*places)
+
+
+def _check_rule_arguments(fun: Any, args: Any, given: list[Ref]) -> None:
+    """Raises where one reference stands for two arguments of a function with a rule."""
+    if len(set(given)) == len(given):
+        return
+    again = next(i for i, ref in enumerate(given) if ref in given[:i])
+    names = argument_names(fun, args, {})
+    raise ValueError(
+        "only one reference to a mutable array may be passed as an argument to a function, but custom_vjp function "
+        f"{described(fun)} got the same mutable array reference of type {given[again].aval} at "
+        f"{names[given.index(given[again])]} and {names[again]}."
+    )
+
+
+def _check_rule_result(kind: str, fun: Any, out: Any, allowed: Sequence[Ref], why: str) -> None:
+    """Raises where a part of a function with a rule returns a reference that is not allowed there."""
+    for path, leaf in tree_util.tree_flatten_with_path(out)[0]:
+        if _ferrax.is_reference(leaf) and leaf not in allowed:
+            where = f" at output tree path {tree_util.keystr(path)}" if path else ""
+            comma = "," if why.startswith("but") else ""
+            raise ValueError(
+                f"custom_vjp {kind} function {described(fun)} returned a mutable array reference of type "
+                f"{leaf.aval}{where}{comma} {why}"
+            )
 
 
 def _renumbered(tree: Any, numbers: Sequence[int]) -> Any:

@@ -73,6 +73,7 @@ def _named_after(step: Any, body: Any) -> None:
     step.__name__ = getattr(body, "__name__", "body")
     if hasattr(body, "user_body"):  # of fori_loop, whose carry is (index, the user's)
         step.user_body = body.user_body
+        step.user_carry = body.user_carry
 
 
 def with_own(name: str, fun: Callable[..., Any], operands: Any, places: Any, refs: Sequence[Ref]) -> Callable[..., Any]:

@@ -6,10 +6,14 @@ The names are kept by `ferrax_base::scopes`, which also writes them as text. Rea
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import sys
+import types
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ferrax import _ferrax
+from ferrax._frames import is_of_library
 
 __all__ = ["Frame", "NameStack", "Scope", "Traceback", "Transform", "user_frame", "user_frames"]
 
@@ -105,6 +109,26 @@ class Traceback:
     def __init__(self, place: tuple[str, int, int, str, int, int]):
         file, line, column, function, end, end_column = place
         self.frames = [Frame(file, function, line, column, end, end_column)]
+
+    @classmethod
+    def here(cls) -> Traceback:
+        """The user's code that is running: all of its functions, the innermost first.
+
+        >>> from ferrax._scopes import Traceback
+        >>> Traceback.here().frames[0].start_line > 0
+        True
+        """
+        traceback = cls.__new__(cls)
+        traceback.frames = []
+        frame: types.FrameType | None = sys._getframe(1)
+        while frame is not None:
+            code = frame.f_code
+            if not is_of_library(code.co_filename):
+                places = next(itertools.islice(code.co_positions(), frame.f_lasti // 2, None))
+                line, end, column, end_column = (n or 0 for n in places)
+                traceback.frames.append(Frame(code.co_filename, code.co_qualname, line, column, end, end_column))
+            frame = frame.f_back
+        return traceback
 
 
 def user_frames(traceback: Traceback | None) -> Iterator[Frame]:

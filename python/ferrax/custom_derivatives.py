@@ -212,6 +212,15 @@ class _Split:
             dynamic.insert(i, value)
         return fun(*dynamic)
 
+    def names(self, fun: Callable[..., Any]) -> list[str]:
+        """The names of the leaves, as the function's author calls them."""
+        from ferrax.api_util import debug_info
+
+        args = list(self.tree.unflatten(range(self.tree.num_leaves)))
+        for i in self.nondiff:
+            args.insert(i, None)
+        return list(debug_info("", fun, args, {}, static_argnums=self.nondiff).arg_names or ())
+
 
 def _static_positions(fun: Callable[..., Any], nums: Sequence[int], names: Sequence[str]) -> frozenset[int]:
     positions = list(nums)
@@ -310,6 +319,7 @@ class custom_jvp(Generic[P, R]):
         def flat_fun(*leaves: Any) -> list[Any]:
             return trees.ran(split.call(self.fun, leaves))
 
+        flat_fun.argument_names = lambda: split.names(self.fun)  # type: ignore[attr-defined]
         wide = _ferrax.flag("x64")
 
         def flat_jvp(both: Sequence[Any], zero: list[bool]) -> list[Any]:

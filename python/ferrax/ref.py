@@ -15,7 +15,7 @@ from ferrax import (
     _refs_calls as _refs_calls,  # what `jit` and `vmap` need once there is a reference
 )
 from ferrax._boundary import expose as _expose
-from ferrax._core import asarray as _asarray, is_arraylike as _is_arraylike, with_weak_type as _with_weak_type
+from ferrax._core import asarray as _asarray, is_arraylike as _is_arraylike
 from ferrax._refs import AbstractRef, Ref
 
 __all__ = ["AbstractRef", "Ref", "addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "set", "swap"]
@@ -52,8 +52,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
             "Error interpreting argument to new_ref as a JAX value. The problematic value is of type "
             f"{type(init_val)} and was passed to new_ref at position 0."
         )
-    # the type of a reference is never weak: what is written later would not change it
-    return _refs.make(_with_weak_type(_asarray(init_val), False), kind)
+    return _refs.make(_asarray(init_val), kind)
 
 
 def empty_ref(ty: Any, memory_space: Any = None) -> Ref:

@@ -223,3 +223,13 @@ def test_equations_know_their_place_as_in_jax():
         return [list(frame[1:]) for frame in frames], lines, counts
 
     assert told(jax) == expected(told)
+
+
+def test_the_place_that_runs():
+    def told(jax):
+        source = importlib.import_module(f"{jax.__name__}.extend.source_info_util")
+        info = source.current()
+        here = told.__code__.co_filename
+        return source.summarize(info).removeprefix(here), len(source.summarize(info, 2).split("\n"))
+
+    assert told(jax) == told(pytest.importorskip("jax"))

@@ -1,6 +1,7 @@
 """What programs and traced values know of the functions that they come from (`debug_info`); beside JAX."""
 
 import functools
+import operator
 import re
 
 import numpy as np
@@ -48,6 +49,18 @@ class Named:
         return x * y
 
 
+class Called:
+    def __call__(self, y):
+        return y
+
+
+def with_rule(jax, fun):
+    """A function with a rule, whose last argument is not differentiated."""
+    ruled = jax.custom_jvp(fun, nondiff_argnums=(2,))
+    ruled.defjvp(lambda z, primals, tangents: (primals[0], tangents[0]))
+    return lambda x, y, z: ruled(x, y, 3)
+
+
 #: Functions of the library, with their arguments.
 CASES = {
     "trees": lambda jax: (pair, (1.0, [2.0][0])),
@@ -61,6 +74,19 @@ CASES = {
     "scan": lambda jax: (lambda x: jax.lax.scan(body, x, jax.numpy.ones(3)), (1.0,)),
     "checkpoint": lambda jax: (lambda x: jax.checkpoint(branch)(x), (1.0,)),
     "vmap": lambda jax: (lambda x: jax.vmap(jax.jit(branch))(x), (np.ones(3, np.float32),)),
+    "fori_loop": lambda jax: (lambda x: jax.lax.fori_loop(0, 3, lambda i, c: {"w": c["w"] * x}, {"w": x}), (1.0,)),
+    "fori_loop to the end": lambda jax: (lambda x, n: jax.lax.fori_loop(0, n, lambda i, c: c + x, x), (1.0, 3)),
+    "while_loop": lambda jax: (
+        lambda x: jax.lax.while_loop(lambda c: c[0] < x, lambda d: (d[0] + x, x), (x, x)),
+        (1.0,),
+    ),
+    "of C": lambda jax: (operator.add, (1.0, 2.0)),
+    "custom_jvp": lambda jax: (with_rule(jax, lambda x, y, z: x * y["a"]), (1.0, {"a": 2.0}, 3)),
+}
+#: What is traced for `make_jaxpr` is what `jit` traces.
+SHOWN = {
+    "make_jaxpr": lambda jax: (pair, (1.0, 2.0)),
+    "an object": lambda jax: (Called(), (1.0,)),
 }
 
 
@@ -69,6 +95,16 @@ def test_programs_know_what_they_are_of(name):
     def described_of(jax):
         f, args = CASES[name](jax)
         return [described(p.debug_info) for p in programs(jax.jit(f).trace(*args).jaxpr.jaxpr)]
+
+    assert described_of(ferrax) == expected(described_of)
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_shown_programs_know_what_they_are_of(name):
+    def described_of(jax):
+        f, args = SHOWN[name](jax)
+        info = described(jax.make_jaxpr(f)(*args).jaxpr.debug_info)
+        return info[0], info[2], info[3]
 
     assert described_of(ferrax) == expected(described_of)
 
@@ -160,3 +196,13 @@ def test_errors_name_the_users_functions():
         ferrax.jit(lambda **kwargs: positive(kwargs["x"] - kwargs["z"]))(x=1.0, y=2.0, z=3.0)
     with pytest.raises(ferrax.errors.ConcretizationTypeError, match="became a tracer due to JAX operations on these"):
         ferrax.jit(lambda: positive(ferrax.numpy.add(1, 1)))()
+    with pytest.raises(
+        ferrax.errors.ConcretizationTypeError, match=r"for jit.*on the value of the argument n\."
+    ) as caught:
+        ferrax.make_jaxpr(lambda n: positive(n))(1)
+    with pytest.raises(ferrax.errors.ConcretizationTypeError, match=r"on the value of the argument state\['w'\]"):
+        ferrax.lax.fori_loop(0, 3, lambda i, state: {"w": positive(state["w"])}, {"w": 1.0})
+    with pytest.raises(
+        TypeError, match=r"traced for jit returned a value of type <class 'str'> at output component \['a'\]"
+    ):
+        ferrax.jit(lambda x: {"a": "text"})(1)

@@ -89,14 +89,14 @@ def test_functions():
     ferrax.free_ref(ferrax.new_ref(1))
     assert repr(ferrax.typeof(ferrax.new_ref(jnp.ones(2)))) == "Ref{float32[2]}"
     copy = pickle.loads(pickle.dumps(ferrax.new_ref(2.0)))
-    assert copy[...] == 2 and not copy[...].weak_type
+    assert copy[...] == 2 and copy[...].weak_type
 
 
 def test_types_of_what_is_written():
     ref, number_ref = ferrax.new_ref(jnp.zeros(3)), ferrax.new_ref(0.0)
-    assert not ref[...].weak_type and not number_ref[...].weak_type
+    assert not ref[...].weak_type and number_ref[...].weak_type
     ref[0], number_ref[...] = 1, 2.0
-    assert ref[0] == 1 and not ref[...].weak_type and not number_ref[...].weak_type
+    assert ref[0] == 1 and not ref[...].weak_type and number_ref[...].weak_type
     number_ref[...] += 1.0
     peer = pytest.importorskip("jax").new_ref(0.0)
     peer[...] += 3.0
@@ -404,6 +404,8 @@ def test_what_is_not_allowed():
             call(ref)
     with pytest.raises(ValueError, match=r"for scan returned .* result\[0\].*\n\n.* was passed in as the argument c"):
         lax.scan(lambda c, _: (c, 0), ref, length=1)
+    with pytest.raises(ValueError, match=r"for jit returned .*\n\n.* was created on line .*:\d+:\d+ \(.*<lambda>\)\.$"):
+        ferrax.jit(lambda: ferrax.new_ref(1.0))()
     with pytest.raises(TypeError):
         ref + 1
     ferrax.freeze(ref)
@@ -411,6 +413,51 @@ def test_what_is_not_allowed():
         with pytest.raises(ValueError, match="after it had been frozen"):
             use()
     assert ferrax.jit(lambda x: x + 1)(1.0) == 2, "what failed leaves nothing behind"
+
+
+def test_rules_and_references():
+    """Errors of functions with rules, in the words of JAX's tests."""
+    ref, other = ferrax.new_ref(1.0), ferrax.new_ref(2.0)
+
+    def ruled(fun, fwd):
+        made = ferrax.custom_vjp(fun)
+        made.defvjp(fwd, lambda residuals, g: (g, None))
+        return made
+
+    given_back = ruled(lambda x, r: r, lambda x, r: (x, r))
+    passed_on = ruled(lambda x, r: x, lambda x, r: (x, r))
+    twice = ruled(lambda x_ref, y_ref: 1.0, lambda x, r: (x, r))
+    for transform in (lambda f: f, ferrax.jit):
+        with pytest.raises(ValueError, match=r"custom_vjp primal function .* returned .* that was not an argument"):
+            transform(given_back)(1.0, ref)
+        for out, why in [
+            (
+                lambda x, r: ((x, r), r),
+                r"Ref\{float32\[\]\} at output tree path \[0\]\[1\], but .* cannot be returned there",
+            ),
+            (lambda x, r: (x, {"a": other}), r"at output tree path \[1\]\['a'\] that was not an argument"),
+        ]:
+            with pytest.raises(ValueError, match=f"custom_vjp fwd function .* returned a .*{why}"):
+                ferrax.vjp(transform(ruled(lambda x, r: x, out)), 3.0, ref)
+        with pytest.raises(ValueError, match=r"at(?: both)? x_ref and y_ref"):
+            transform(twice)(ref, ref)
+        assert ferrax.vjp(transform(passed_on), 3.0, ref)[0] == 3
+
+
+def test_references_to_numbers_are_weak():
+    """What is read has the type of the first value, whatever was written since, which shows as it is."""
+
+    def told(jax):
+        ref = jax.new_ref(2.0)
+        seen = [repr(ref), str((ref[...] + jax.numpy.float16(1)).dtype), ref[...].weak_type]
+        for write in (lambda: ref.__setitem__(..., 3.0), lambda: ref.__setitem__(..., jax.numpy.float32(4))):
+            write()
+            seen += [repr(ref), ref[...].weak_type]
+        jax.jit(lambda r: r.__setitem__(..., r[...] * jax.numpy.float32(2)))(ref)
+        jax.lax.fori_loop(0, 3, lambda i, _: ref.__setitem__(..., ref[...] * 2), None)
+        return [*seen, repr(ref), ref[...].weak_type, repr(jax.typeof(ref).inner_aval)]
+
+    assert told(ferrax) == told(pytest.importorskip("jax"))
 
 
 def test_shapes_without_running():

@@ -235,6 +235,9 @@ pub fn stage(
     avals: &[Aval],
     f: impl FnOnce(&[Value]) -> Result<Vec<Value>>,
 ) -> Result<Staged> {
+    let shows_constants = transform == "make_jaxpr";
+    // what `make_jaxpr` shows is what `jit` traces, and is called so
+    let transform = if shows_constants { "jit" } else { transform };
     let staging = Arc::new(Staging {
         id: TraceId::fresh(),
         live: AtomicBool::new(true),
@@ -246,7 +249,7 @@ pub fn stage(
     let args: Vec<Value> = {
         let mut state = staging.lock();
         state.jaxpr.debug = debug.recorded(transform);
-        state.shows_constants = (transform == "make_jaxpr").then_some(staging.id);
+        state.shows_constants = shows_constants.then_some(staging.id);
         state.arg_vars = avals.iter().map(|a| state.jaxpr.new_var(a.clone())).collect();
         let tracer = |(a, v): (&Aval, &Var)| {
             Value::Tracer(Tracer::new(trace.clone(), a.clone(), Payload::Staged(Atom::Var(*v))))

@@ -14,7 +14,7 @@ from typing import Any
 
 from ferrax import _ferrax
 from ferrax._boundary import expose as _expose
-from ferrax._scopes import NameStack, user_frames
+from ferrax._scopes import NameStack, Traceback, user_frames
 
 __all__ = [
     "NameStack",
@@ -65,13 +65,13 @@ def current_name_stack() -> NameStack:
 
 
 def current() -> SourceInfo:
-    """The place that is being traced.
+    """The place that is running: the user's functions, and the scopes in force.
 
     >>> import ferrax as jax
     >>> jax.extend.source_info_util.current().name_stack
     NameStack(stack=())
     """
-    return SourceInfo(None, current_name_stack())
+    return SourceInfo(Traceback.here(), current_name_stack())
 
 
 def new_source_info() -> SourceInfo:
@@ -242,15 +242,19 @@ def summarize(source_info: SourceInfo, num_frames: int = 1) -> str:
       num_frames: how many frames are told at most.
 
     Returns:
-      A line for each frame, which names file, line, column and function; an empty string where nothing is known.
+      A line for each frame, the innermost last, which names file, line, column and function; an empty string where
+      nothing is known.
 
     >>> import ferrax as jax
     >>> util = jax.extend.source_info_util
     >>> util.summarize(util.new_source_info())
     ''
     """
-    frames = itertools.islice(user_frames(source_info.traceback), num_frames)
-    return "\n".join(f"{f.file_name}:{f.start_line}:{f.start_column} ({f.function_name})" for f in frames)
+    lines = []
+    for frame in itertools.islice(user_frames(source_info.traceback), num_frames):
+        column = f":{frame.start_column}" if frame.start_column else ""
+        lines.append(f"{frame.file_name}:{frame.start_line}{column} ({frame.function_name})")
+    return "\n".join(reversed(lines))
 
 
 def register_exclusion(path: str) -> None:

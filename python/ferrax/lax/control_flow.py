@@ -82,7 +82,7 @@ def _traced_carry(name: str, fun: Callable[..., Any], carry: Any, rest: Sequence
     """
     leaves, tree = tree_util.tree_flatten(carry)
     for _ in range(5):
-        traced_for = {"while_loop": "while_body"}.get(name, "fori_loop" if hasattr(fun, "user_body") else name)
+        traced_for = "fori_loop" if hasattr(fun, "user_body") else {"while_loop": "while_body"}.get(name, name)
         program = _ferrax.trace_to_jaxpr(fun, (tree.unflatten(leaves), *rest), None, traced_for, of)
         out_tree = program.out_tree
         if split:
@@ -368,7 +368,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
             i, value = carry
             return (i + 1, body_fun(i, value)), None
 
-        step.user_body = body_fun  # type: ignore[attr-defined]
+        step.user_body, step.user_carry = body_fun, (0, 1)  # type: ignore[attr-defined]
         step.__name__ = getattr(body_fun, "__name__", "body_fun")
         steps = max(stop - start, 0)
         counter = jnp.result_type(int)
@@ -393,14 +393,14 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
         i, end, value = carry
         return i + 1, end, body_fun(i, value)
 
-    advance.user_body = body_fun  # type: ignore[attr-defined]
+    advance.user_body, advance.user_carry = body_fun, (0, None, 1)  # type: ignore[attr-defined]
     advance.__name__ = getattr(body_fun, "__name__", "body_fun")
-    return _while_loop("fori_loop", _before_last, advance, (first, last, init_val), body_fun)[2]
+    return _while_loop("fori_loop", _fori_cond_fun, advance, (first, last, init_val), body_fun)[2]
 
 
-def _before_last(carry: Any) -> Any:
+def _fori_cond_fun(loop_carry: Any) -> Any:
     """Whether a `fori_loop` goes on."""
-    return carry[0] < carry[1]
+    return loop_carry[0] < loop_carry[1]
 
 
 def _promoted(programs: Sequence[Any], branches: Sequence[Callable[..., Any]]) -> Sequence[Callable[..., Any]]:

@@ -117,7 +117,8 @@ pub(crate) fn record(
     args: &[Value],
 ) -> Result<(JaxprRef, Vec<Value>)> {
     let avals: Vec<Aval> = args.iter().map(Value::aval).collect();
-    let staged = stage(transform, DebugInfo::named(name), &avals, |args| fun.0.call(args))?;
+    let debug = DebugInfo { arg_names: fun.0.arg_names(), ..DebugInfo::named(name) };
+    let staged = stage(transform, debug, &avals, |args| fun.0.call(args))?;
     Ok((staged.jaxpr.into(), staged.captured))
 }
 

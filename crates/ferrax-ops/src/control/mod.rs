@@ -20,6 +20,7 @@ pub mod while_loop;
 pub mod while_reverse;
 
 use ferrax_base::{Aval, Result, bail};
+use ferrax_ir::jaxpr::ArgNames;
 use ferrax_ir::op::{BatchAxis, BatchDims};
 use ferrax_ir::reference::RefTensor;
 use ferrax_ir::{Jaxpr, JaxprRef, TransposeArg, Value};
@@ -118,6 +119,10 @@ pub trait Callable: Send + Sync {
     }
     /// Its name, for printing.
     fn name(&self) -> String;
+    /// The user's names of its arguments, where they are known.
+    fn arg_names(&self) -> Option<ArgNames> {
+        None
+    }
 }
 
 /// A shared [`Callable`]; equal when it is the same object.

@@ -10,6 +10,7 @@ use crate::errors::IntoPyResult;
 use crate::value::{abstract_value, from_value, to_value};
 use ferrax::device::OnCpu;
 use ferrax_base::{Buffer, DType, Result, Scalar, error};
+use ferrax_ir::jaxpr::ArgNames;
 use ferrax_ir::{Array, Aval, Lit, Value};
 use ferrax_loops::{HostCall, HostRef};
 use ferrax_ops::callback::{CallbackKind, VmapMethod, callback};
@@ -105,6 +106,12 @@ impl Callable for PyFlat {
 
     fn name(&self) -> String {
         self.name.clone()
+    }
+
+    fn arg_names(&self) -> Option<ArgNames> {
+        let names =
+            Python::attach(|py| self.fun.bind(py).getattr_opt("argument_names").ok().flatten().map(Bound::unbind))?;
+        Some(Arc::new(move || Python::attach(|py| names.call0(py).and_then(|n| n.extract(py)).unwrap_or_default())))
     }
 }
 

@@ -50,9 +50,16 @@ impl Function {
 
     /// The debug info of a call whose arguments have this structure.
     pub fn debug_for(&self, py: Python<'_>, tree: &TreeDef, statics: &[usize]) -> DebugInfo {
-        let params = ParamNames::of(self.fun.bind(py), statics);
+        let fun = self.fun.bind(py);
+        let params = ParamNames::of(fun, statics);
+        let carried = Carried::of(fun);
         let tree = tree.clone();
-        let names = move || Python::attach(|py| trees::argument_names(py, &tree, &params).unwrap_or_default());
+        let names = move || {
+            Python::attach(|py| {
+                let names = trees::argument_names(py, &tree, &params).unwrap_or_default();
+                carried.as_ref().map_or_else(|| names.clone(), |carried| carried.names(py, &names))
+            })
+        };
         DebugInfo { arg_names: Some(Arc::new(names)), ..self.debug.clone() }
     }
 }
@@ -78,10 +85,15 @@ impl ParamNames {
         let of = |name| attribute(&unwrapped, name).ok().flatten();
         let definition = || attribute(&of(intern!(py, "__definition__"))?, intern!(py, "__code__")).ok().flatten();
         let code = of(intern!(py, "__code__")).or_else(definition).or_else(|| of(intern!(py, "__text_signature__")));
+        let method = || attribute(&unwrapped.get_type(), intern!(py, "__call__")).ok().flatten();
+        let called = if code.is_none() { method() } else { None };
+        let called = called.and_then(|method| attribute(&method, intern!(py, "__code__")).ok().flatten());
+        let of_class = called.is_some();
+        let code = code.or(called);
         let partial = Partial::of(fun);
         let given = partial.as_ref().map_or(0, |partial| partial.args.len());
         let called = partial.as_ref().map_or(fun, |partial| &partial.func);
-        let bound = attribute(called, intern!(py, "__self__")).ok().flatten().is_some();
+        let bound = of_class || attribute(called, intern!(py, "__self__")).ok().flatten().is_some();
         let skip = usize::from(bound && code.is_some()) + given;
         ParamNames { code: code.map(Bound::unbind), skip, statics: statics.to_vec() }
     }
@@ -91,7 +103,9 @@ impl ParamNames {
         let names = |code: &Py<PyAny>| {
             let code = code.bind(py);
             if let Ok(signature) = code.extract::<String>() {
-                return Ok((positional(&signature), "args".to_owned()));
+                let names = positional(&signature).into_iter();
+                // a built-in function's begins with what it is bound to, its module for instance
+                return Ok((names.skip_while(|name| name.starts_with('$')).collect(), "args".to_owned()));
             }
             let number = |name| code.getattr(name)?.extract::<u32>();
             let mut names: Vec<String> = code.getattr(intern!(py, "co_varnames"))?.extract()?;
@@ -141,6 +155,35 @@ impl ParamNames {
             .take(count)
             .map(|i| names.get(i).cloned().unwrap_or_else(|| format!("{rest}[{}]", i - names.len())))
             .collect()
+    }
+}
+
+/// How the user's own body, which another body of a loop calls, gets what that one carries: its `user_carry` says for each
+/// part of the carry which argument it is, if any.
+struct Carried {
+    body: ParamNames,
+    places: Vec<Option<usize>>,
+}
+
+impl Carried {
+    fn of(fun: &Bound<'_, PyAny>) -> Option<Carried> {
+        let py = fun.py();
+        let places = attribute(fun, intern!(py, "user_carry")).ok().flatten()?.extract().ok()?;
+        let body = attribute(fun, intern!(py, "user_body")).ok().flatten()?;
+        Some(Carried { body: ParamNames::of(&body, &[]), places })
+    }
+
+    /// The user's names of leaves whose paths begin with the part of the carry, `carry[1]['w']`.
+    fn names(&self, py: Python<'_>, leaves: &[String]) -> Vec<String> {
+        let renamed = |name: &String| {
+            let rest = name.strip_prefix("carry[")?;
+            let (part, rest) = rest.split_once(']')?;
+            Some(match self.places.get(part.parse::<usize>().ok()?)? {
+                Some(argument) => self.body.name(py, *argument) + rest,
+                None => String::new(),
+            })
+        };
+        leaves.iter().map(|name| renamed(name).unwrap_or_else(|| name.clone())).collect()
     }
 }
 
@@ -297,15 +340,20 @@ pub(super) fn bad_result(
     };
     let path = path().unwrap_or_default();
     let debug = user_text(debug);
+    let traced = match ferrax_ir::trace::base().map(|t| t.transform()) {
+        Some("while_loop") => " traced for while_body".to_string(),
+        Some(transform) => format!(" traced for {transform}"),
+        None => String::new(),
+    };
     if super::references::is_reference(leaf) {
-        return references_stay(leaf, &path, &debug);
+        return references_stay(leaf, &path, &format!("{debug}{traced}"));
     }
     let place = if path.is_empty() { path } else { format!(" at output component {path}") };
     if e.is_instance_of::<PyTypeError>(py) {
         let class = leaf.get_type();
         return PyTypeError::new_err(format!(
-            "function {debug} returned a value of type {class}{place}, which is not a valid JAX type; it may return arrays, \
-             numbers and trees of them"
+            "function {debug}{traced} returned a value of type {class}{place}, which is not a valid JAX type; it may \
+             return arrays, numbers and trees of them"
         ));
     }
     if e.is_instance_of::<PyOverflowError>(py) {
@@ -317,15 +365,14 @@ pub(super) fn bad_result(
 /// The error of a function that returned a reference at a path of its result.
 fn references_stay(leaf: &Bound<'_, PyAny>, path: &str, debug: &str) -> PyErr {
     let place = if path.is_empty() { String::new() } else { format!(" at output tree path result{path}") };
-    let traced = match ferrax_ir::trace::base().map(|t| t.transform()) {
-        Some("while_loop") => " traced for while_body".to_string(),
-        Some(transform) => format!(" traced for {transform}"),
-        None => String::new(),
-    };
     let aval = leaf.getattr("aval").map(|a| format!(" of type {a}")).unwrap_or_default();
+    let made = match leaf.getattr("_made").and_then(|m| m.extract::<String>()) {
+        Ok(line) if !line.is_empty() => format!("\n\nThe returned mutable array was created on line {line}."),
+        _ => String::new(),
+    };
     PyValueError::new_err(format!(
-        "function {debug}{traced} returned a mutable array reference{aval}{place}, but mutable array references cannot be \
-         returned."
+        "function {debug} returned a mutable array reference{aval}{place}, but mutable array references cannot be \
+         returned.{made}"
     ))
 }
 

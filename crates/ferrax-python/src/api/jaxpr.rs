@@ -16,6 +16,7 @@ use ferrax_ir::{Atom, Aval, Jaxpr, JaxprRef, Lit, OpRef, Source, Value, Var};
 use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
@@ -417,7 +418,7 @@ impl PyEqn {
 
     /// Effects, as text.
     #[getter]
-    fn effects(&self) -> Vec<&'static str> {
+    fn effects(&self) -> BTreeSet<&'static str> {
         effect_names(self.op.effects().0)
     }
 
@@ -486,7 +487,7 @@ fn spelled<'py>(py: Python<'py>, text: &str) -> Option<Bound<'py, PyAny>> {
     crate::symbolic::with_sizes(literal).ok()
 }
 
-fn effect_names(effects: u8) -> Vec<&'static str> {
+fn effect_names(effects: u8) -> BTreeSet<&'static str> {
     [(1, "IO"), (18, "Ordered"), (4, "Debug")].iter().filter(|(b, _)| effects & b != 0).map(|(_, n)| *n).collect()
 }
 
@@ -565,7 +566,7 @@ impl PyOpen {
 
     /// Effects, as text.
     #[getter]
-    fn effects(&self) -> Vec<&'static str> {
+    fn effects(&self) -> BTreeSet<&'static str> {
         effect_names(self.0.jaxpr.effects.0)
     }
 
@@ -751,7 +752,7 @@ impl PyClosed {
 
     /// Effects, as text.
     #[getter]
-    fn effects(&self) -> Vec<&'static str> {
+    fn effects(&self) -> BTreeSet<&'static str> {
         self.open().effects()
     }
 
