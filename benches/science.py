@@ -54,8 +54,8 @@ def stats():
     rows |= {f"{name}.logpdf": ((line,), {}) for name in ("cauchy", "laplace", "logistic")}
     rows |= {f"{name}.logpdf": ((positive(100_000), 2.5), {}) for name in ("gamma", "chi2", "pareto", "t")}
     rows |= {"beta.logpdf": ((units(100_000), 2.0, 3.0), {}), "expon.cdf": ((positive(100_000),), {}),
-             "poisson.logpmf": ((counts, 3.5), {}), "rankdata": ((floats(10_000),), {}),
-             "sem": ((line,), {}), "mode": ((counts[:1000],), {})}  # fmt: skip
+             "gamma.logcdf": ((positive(10_000), 2.5), {}), "poisson.logpmf": ((counts, 3.5), {}),
+             "rankdata": ((floats(10_000),), {}), "sem": ((line,), {}), "mode": ((counts[:1000],), {})}  # fmt: skip
     return {f"stats.{name}": value for name, value in rows.items()}
 
 

@@ -332,6 +332,8 @@ def mises(x, kappa):
         (lambda: stats.gamma.logpdf(np.float32(1e5), 1e5), lambda: scipy.stats.gamma.logpdf(1e5, 1e5)),
         (lambda: stats.t.logpdf(np.float32(1.0), 5e3), lambda: scipy.stats.t.logpdf(1.0, 5e3)),
         (lambda: stats.gamma.logsf(np.float32(700.0), 2.5), lambda: scipy.stats.gamma.logsf(700, 2.5)),
+        (lambda: stats.gamma.logcdf(np.float32(2.0**-70), 2.5), lambda: scipy.stats.gamma.logcdf(2.0**-70, 2.5)),
+        (lambda: stats.gamma.logcdf(np.float32(40.0), 2.5), lambda: scipy.stats.gamma.logcdf(40, 2.5)),
     ],
 )
 def test_large_logarithms_cancel_in_double(single, double):

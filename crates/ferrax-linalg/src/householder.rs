@@ -22,6 +22,9 @@ pub enum Side {
 const BLOCK: usize = 32;
 const CHUNK: usize = 128;
 
+/// Elements of reflections up to which they are applied one by one: blocks of them take memory.
+const FEW: usize = 256;
+
 /// Sums that run side by side, so that vectors hold them.
 const SUMS: usize = 16;
 
@@ -79,7 +82,7 @@ pub(crate) fn reflection<T: Field>(head: &mut T, tail: &mut [T]) -> T {
     if rest == T::R::ZERO && alpha.im() == T::R::ZERO {
         return T::ZERO;
     }
-    let beta = -alpha.re().with(alpha.im()).with(rest).signed_as(alpha.re());
+    let beta = -alpha.modulus().with(rest).signed_as(alpha.re());
     let tau = T::of_parts((beta - alpha.re()) / beta, -alpha.im() / beta);
     let difference = alpha - T::of_real(beta);
     tail.iter_mut().for_each(|x| *x /= difference);
@@ -118,6 +121,7 @@ macro_rules! wide {
         }
     };
 }
+pub(crate) use wide;
 
 wide! {
     /// Factors the `width` columns from `k` on, and applies their reflections to each other.
@@ -256,6 +260,9 @@ pub(crate) fn reflect<T: Field>(
     share: Share<'_>,
 ) {
     let c = &mut c[..rows * cols];
+    if side == Side::Left && rows * taus.len() <= FEW {
+        return reflect_one_by_one(v, taus, c, rows, adjoint);
+    }
     let (height, other) = if side == Side::Left { (rows, cols) } else { (cols, rows) };
     let mut blocks: Vec<usize> = (0..taus.len()).step_by(BLOCK).collect();
     // Q = B₁ B₂ …: the last comes first in Q C and in C Qᴴ.
@@ -281,6 +288,23 @@ pub(crate) fn reflect<T: Field>(
                 }
             }
         });
+    }
+}
+
+wide! {
+    /// `Element::reflect` from the left, by few reflections.
+    fn reflect_one_by_one<T: Field>(v: &[T], taus: &[T], c: &mut [T], rows: usize, adjoint: bool)
+        = reflect_one_by_one_body
+}
+
+#[inline(always)]
+fn reflect_one_by_one_body<T: Field>(v: &[T], taus: &[T], c: &mut [T], rows: usize, adjoint: bool) {
+    for step in 0..taus.len() {
+        let k = if adjoint { step } else { taus.len() - 1 - step };
+        let factor = if adjoint { taus[k].conjugate() } else { taus[k] };
+        for column in c.chunks_exact_mut(rows) {
+            reflect_column(&v[k * rows + k + 1..(k + 1) * rows], factor, &mut column[k..]);
+        }
     }
 }
 

@@ -11,8 +11,8 @@ pub(crate) fn rotation<T: Scalar>(f: T, g: T) -> (T::R, T, T) {
     if g == T::ZERO {
         return (one, T::ZERO, f);
     }
-    let g_size = g.re().with(g.im());
-    let f_size = f.re().with(f.im());
+    let g_size = g.modulus();
+    let f_size = f.modulus();
     if f_size == zero {
         return (zero, over(g.conjugate(), g_size), T::of_real(g_size));
     }

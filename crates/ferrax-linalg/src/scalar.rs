@@ -45,6 +45,10 @@ pub trait Scalar:
     fn size(self) -> Self::R {
         self.re().magnitude() + self.im().magnitude()
     }
+    /// |x|.
+    fn modulus(self) -> Self::R {
+        self.re().with(self.im())
+    }
     /// |x|².
     fn square(self) -> Self::R {
         self.re() * self.re() + self.im() * self.im()
@@ -93,6 +97,8 @@ macro_rules! real {
             fn re(self) -> $T { self }
             #[inline(always)]
             fn im(self) -> $T { 0.0 }
+            #[inline(always)]
+            fn modulus(self) -> $T { self.abs() }
         }
         impl Real for $T {
             const NAN: $T = $T::NAN;

@@ -6,10 +6,13 @@
 //! it is at most ε times the sum of its diagonal neighbours' sizes. Every tenth step without a deflation takes a shift
 //! that is not the matrix's own; more than 30 max(n, 10) steps are a failure.
 //!
+//! A step's reflections reach the columns near them one by one, those further right by the batch, so that memory is read
+//! once for many. Without vectors and form, they stay within the block that has not been taken apart.
+//!
 //! Sources: Golub and Van Loan, "Matrix Computations" (4th edition), 7.4 and 7.5; Bai and Demmel, "On swapping diagonal
 //! blocks in real Schur form" (1993), for the standard form of blocks. Read next: `rotations.rs`, `householder.rs`.
 
-use crate::householder::{self, Side};
+use crate::householder::{self, Side, wide};
 use crate::rotations::{rotation, times};
 use crate::scalar::{Field, Real, Scalar};
 use crate::{ALONE, OutOfMemory, filled};
@@ -17,11 +20,17 @@ use crate::{ALONE, OutOfMemory, filled};
 /// Steps without a deflation after which the shift is another one.
 const PATIENCE: usize = 10;
 
+/// Reflections of a batch, and columns that it is applied to at once.
+const BATCH: usize = 16;
+const COLUMNS: usize = 16;
+
 /// A matrix that is becoming triangular, with the product of what it was multiplied by.
 struct Form<'a, T: Field> {
     t: &'a mut [T],
     z: Option<&'a mut [T]>,
     n: usize,
+    /// Whether the form is wanted, and not its diagonal alone.
+    whole: bool,
     /// What counts as zero wherever it stands.
     least: T::R,
 }
@@ -48,25 +57,46 @@ impl<T: Field> Form<'_, T> {
         0
     }
 
-    /// T := G T Gᴴ and Z := Z Gᴴ for the rotation of rows `k` and `k + 1`, from column `first` on and down to `last`.
-    fn rotate(&mut self, k: usize, c: T::R, s: T, first: usize, last: usize) {
+    /// The rows and columns that what happens to a block of rows reaches.
+    fn reach(&self, first: usize, end: usize) -> std::ops::Range<usize> {
+        if self.whole { 0..self.n } else { first..end }
+    }
+
+    /// T := G T Gᴴ and Z := Z Gᴴ for the rotation of rows `k` and `k + 1` of a block, from column `first` on and down to
+    /// row `last`.
+    fn rotate(&mut self, k: usize, (c, s): (T::R, T), first: usize, last: usize, reach: std::ops::Range<usize>) {
         let n = self.n;
-        for j in first..n {
-            let (x, y) = (self.t[j * n + k], self.t[j * n + k + 1]);
-            self.t[j * n + k] = times(x, c) + s * y;
-            self.t[j * n + k + 1] = times(y, c) - s.conjugate() * x;
-        }
-        turn(self.t, n, k, last, c, s);
+        rotate_rows(&mut self.t[first * n..reach.end * n], n, k, c, s);
+        turn(&mut self.t[k * n..(k + 2) * n], n, reach.start, last, c, s);
         if let Some(z) = self.z.as_deref_mut() {
-            turn(z, n, k, n, c, s);
+            turn(&mut z[k * n..(k + 2) * n], n, 0, n, c, s);
         }
     }
 }
 
-/// Columns `k` and `k + 1` times Gᴴ, in the first `rows` rows.
-fn turn<T: Field>(a: &mut [T], n: usize, k: usize, rows: usize, c: T::R, s: T) {
-    let (left, right) = a[k * n..(k + 2) * n].split_at_mut(n);
-    for (x, y) in left[..rows].iter_mut().zip(right) {
+wide! {
+    /// Rows `k` and `k + 1` of all columns: G times these.
+    fn rotate_rows<T: Field>(a: &mut [T], n: usize, k: usize, c: T::R, s: T) = rotate_rows_body
+}
+
+#[inline(always)]
+fn rotate_rows_body<T: Field>(a: &mut [T], n: usize, k: usize, c: T::R, s: T) {
+    for column in a.chunks_exact_mut(n) {
+        if let [x, y] = &mut column[k..k + 2] {
+            (*x, *y) = (times(*x, c) + s * *y, times(*y, c) - s.conjugate() * *x);
+        }
+    }
+}
+
+wide! {
+    /// Two columns times Gᴴ, in the rows from one number up to another.
+    fn turn<T: Field>(a: &mut [T], n: usize, first: usize, end: usize, c: T::R, s: T) = turn_body
+}
+
+#[inline(always)]
+fn turn_body<T: Field>(a: &mut [T], n: usize, first: usize, end: usize, c: T::R, s: T) {
+    let (left, right) = a.split_at_mut(n);
+    for (x, y) in left[first..end].iter_mut().zip(&mut right[first..end]) {
         (*x, *y) = (times(*x, c) + s.conjugate() * *y, times(*y, c) - s * *x);
     }
 }
@@ -112,15 +142,45 @@ pub(crate) fn schur_real<T: Field + Real<R = T>>(
     n: usize,
     vectors: Option<&mut [T]>,
 ) -> Result<bool, OutOfMemory> {
-    schur(a, n, vectors, &Kind { whole: 2, step: francis, pair: finish })
+    schur(a, n, vectors, true, &Kind { whole: 2, step: francis, pair: finish })
+}
+
+/// The eigenvalues of a real matrix, which is used up, in the order in which they stand in its Schur form. Says whether
+/// the matrix is finite and the iteration converged.
+pub(crate) fn eigenvalues<T: Field + Real<R = T>>(
+    a: &mut [T],
+    n: usize,
+    values: &mut [[T; 2]],
+) -> Result<bool, OutOfMemory> {
+    if !schur(a, n, None, false, &Kind { whole: 2, step: francis, pair: finish })? {
+        return Ok(false);
+    }
+    let mut k = 0;
+    while k < n {
+        let below = if k + 1 < n { a[k * n + k + 1] } else { T::ZERO };
+        values[k] = [a[k * n + k], T::ZERO];
+        if below != T::ZERO {
+            let size = below.magnitude().root() * a[(k + 1) * n + k].magnitude().root();
+            (values[k][1], values[k + 1]) = (size, [a[(k + 1) * n + k + 1], -size]);
+            k += 1;
+        }
+        k += 1;
+    }
+    Ok(true)
 }
 
 /// `Element::schur` of complex matrices.
 pub(crate) fn schur_complex<T: Field>(a: &mut [T], n: usize, vectors: Option<&mut [T]>) -> Result<bool, OutOfMemory> {
-    schur(a, n, vectors, &Kind { whole: 1, step: single, pair: |_, _| {} })
+    schur(a, n, vectors, true, &Kind { whole: 1, step: single, pair: |_, _| {} })
 }
 
-fn schur<T: Field>(a: &mut [T], n: usize, mut vectors: Option<&mut [T]>, kind: &Kind<T>) -> Result<bool, OutOfMemory> {
+fn schur<T: Field>(
+    a: &mut [T],
+    n: usize,
+    mut vectors: Option<&mut [T]>,
+    whole: bool,
+    kind: &Kind<T>,
+) -> Result<bool, OutOfMemory> {
     let t = &mut a[..n * n];
     if !t.iter().all(|x| x.finite()) {
         return Ok(false);
@@ -134,7 +194,7 @@ fn schur<T: Field>(a: &mut [T], n: usize, mut vectors: Option<&mut [T]>, kind: &
     }
     (0..n).for_each(|j| t[j * n + (j + 2).min(n)..(j + 1) * n].fill(T::ZERO));
     let least = T::R::TINY * T::R::of_f64(n as f64) / T::R::EPSILON;
-    if !iterate(&mut Form { t: &mut *t, z: vectors, n, least }, kind) {
+    if !iterate(&mut Form { t: &mut *t, z: vectors, n, whole, least }, kind) {
         return Ok(false);
     }
     let back = T::R::ONE / factor;
@@ -190,7 +250,7 @@ fn basis<T: Field>(packed: &[T], n: usize, taus: &[T], z: &mut [T]) -> Result<()
 /// The principal square root.
 fn square_root<T: Scalar>(x: T) -> T {
     let half = T::R::ONE / (T::R::ONE + T::R::ONE);
-    let large = ((x.re().with(x.im()) + x.re().magnitude()) * half).root();
+    let large = ((x.modulus() + x.re().magnitude()) * half).root();
     if large == T::R::ZERO {
         return T::ZERO;
     }
@@ -220,9 +280,8 @@ fn closer<T: Scalar>([a, b, c, d]: [T; 4]) -> T {
 /// One step of the QR iteration with a single shift.
 fn single<T: Field>(form: &mut Form<'_, T>, first: usize, end: usize, waited: usize) {
     let last = end - 1;
-    let pushed = |k: usize, at: T, form: &Form<'_, T>| {
-        at + T::of_real(T::R::of_f64(0.75) * form.at(k + 1, k).re().with(form.at(k + 1, k).im()))
-    };
+    let pushed =
+        |k: usize, at: T, form: &Form<'_, T>| at + T::of_real(T::R::of_f64(0.75) * form.at(k + 1, k).modulus());
     let shift = match waited {
         w if w % (2 * PATIENCE) == 0 => pushed(last - 1, form.at(last, last), form),
         w if w % PATIENCE == 0 => pushed(first, form.at(first, first), form),
@@ -237,7 +296,7 @@ fn single<T: Field>(form: &mut Form<'_, T>, first: usize, end: usize, waited: us
             form.set(k, k - 1, r);
             form.set(k + 1, k - 1, T::ZERO);
         }
-        form.rotate(k, c, s, k, end.min(k + 3));
+        form.rotate(k, (c, s), k, end.min(k + 3), form.reach(first, end));
         if k + 2 < end {
             (x, y) = (form.at(k + 1, k), form.at(k + 2, k));
         }
@@ -281,7 +340,7 @@ fn shift_matrix<T: Field>(form: &Form<'_, T>, first: usize, end: usize, waited: 
     [of(0.75) + at, of(-0.4375), of(1.0), of(0.75) + at]
 }
 
-/// The direction of (T - σ₁)(T - σ₂) e_k within the rows from `k` on.
+/// A multiple of (T - σ₁)(T - σ₂) e_k within the rows from `k` on.
 fn direction<T: Field + Real<R = T>>(form: &Form<'_, T>, k: usize, (re, im): (T, T)) -> [T; 3] {
     let (gap, below) = (form.at(k, k) - re, form.at(k + 1, k));
     let sizes = gap.magnitude() + im.magnitude() + below.magnitude();
@@ -289,13 +348,11 @@ fn direction<T: Field + Real<R = T>>(form: &Form<'_, T>, k: usize, (re, im): (T,
         return [T::ZERO; 3];
     }
     let (part, next) = (below / sizes, form.at(k + 1, k + 1) - re);
-    let v = [
+    [
         part * form.at(k, k + 1) + gap * (gap / sizes) + im * (im / sizes),
         part * (gap + next),
         part * form.at(k + 2, k + 1),
-    ];
-    let sizes = v[0].magnitude() + v[1].magnitude() + v[2].magnitude();
-    if sizes == T::ZERO { v } else { v.map(|x| x / sizes) }
+    ]
 }
 
 /// The row that a step can start at, as the entry left of it counts as zero after it; and the first column there.
@@ -311,41 +368,112 @@ fn start<T: Field + Real<R = T>>(form: &Form<'_, T>, first: usize, end: usize, p
     (first, direction(form, first, pair))
 }
 
+/// I - w vᵀ on three neighbouring rows, or two: w = τ v and v₀ = 1.
+#[derive(Clone, Copy)]
+struct Reflection<T> {
+    rows: usize,
+    v: [T; 3],
+    w: [T; 3],
+}
+
+impl<T: Real> Reflection<T> {
+    /// The one that takes the first `rows` numbers to (β, 0, 0), with β.
+    fn of(x: [T; 3], rows: usize) -> (Self, T) {
+        let larger = |a: T, b: T| if a.magnitude() > b.magnitude() { a.magnitude() } else { b.magnitude() };
+        let rest = if rows == 3 { larger(x[1], x[2]) } else { x[1].magnitude() };
+        if rest == T::ZERO {
+            let none = [T::ZERO; 3];
+            return (Reflection { rows, v: none, w: none }, x[0]);
+        }
+        let top = larger(x[0], rest);
+        let [a, b, c] = x.map(|x| x / top);
+        let c = if rows == 3 { c } else { T::ZERO };
+        let beta = -(a * a + b * b + c * c).root().signed_as(a);
+        let (tau, below) = ((beta - a) / beta, a - beta);
+        let v = [T::ONE, b / below, c / below];
+        (Reflection { rows, v, w: v.map(|v| tau * v) }, beta * top)
+    }
+}
+
+/// One element of each of the rows or columns of a reflection.
+#[inline(always)]
+fn reflected<T: Scalar, const N: usize>(r: &Reflection<T>, x: [T; N]) -> [T; N] {
+    let dot = (1..N).fold(x[0], |dot, i| dot + r.v[i] * x[i]);
+    std::array::from_fn(|i| x[i] - r.w[i] * dot)
+}
+
+wide! {
+    /// Rows from `k` on, in all columns, reflected.
+    fn reflect_rows<T: Field>(a: &mut [T], n: usize, k: usize, r: &Reflection<T>) = reflect_rows_body
+}
+
+#[inline(always)]
+fn reflect_rows_body<T: Field>(a: &mut [T], n: usize, k: usize, r: &Reflection<T>) {
+    let r = *r;
+    for column in a.chunks_exact_mut(n) {
+        match &mut column[k..k + r.rows] {
+            [x, y, z] => [*x, *y, *z] = reflected(&r, [*x, *y, *z]),
+            [x, y] => [*x, *y] = reflected(&r, [*x, *y]),
+            _ => {}
+        }
+    }
+}
+
+wide! {
+    /// Columns from the first one on, in the rows from one number up to another, reflected.
+    fn reflect_columns<T: Field>(a: &mut [T], n: usize, first: usize, end: usize, r: &Reflection<T>)
+        = reflect_columns_body
+}
+
+#[inline(always)]
+fn reflect_columns_body<T: Field>(a: &mut [T], n: usize, first: usize, end: usize, r: &Reflection<T>) {
+    let r = *r;
+    let (x, rest) = a.split_at_mut(n);
+    let (y, rest) = rest.split_at_mut(n);
+    let pairs = x[first..end].iter_mut().zip(&mut y[first..end]);
+    if r.rows == 2 {
+        pairs.for_each(|(x, y)| [*x, *y] = reflected(&r, [*x, *y]));
+    } else {
+        pairs.zip(&mut rest[first..end]).for_each(|((x, y), z)| [*x, *y, *z] = reflected(&r, [*x, *y, *z]));
+    }
+}
+
 /// One step of the QR iteration with a double shift, on at least three rows.
 fn francis<T: Field + Real<R = T>>(form: &mut Form<'_, T>, first: usize, end: usize, waited: usize) {
     let n = form.n;
     let (begin, mut v) = start(form, first, end, shifts(shift_matrix(form, first, end, waited)));
+    let reach = form.reach(first, end);
+    let mut batch = [(0, Reflection { rows: 0, v: [T::ZERO; 3], w: [T::ZERO; 3] }); BATCH];
+    let (mut count, mut near) = (0, 0);
     for k in begin..end - 1 {
         let rows = 3.min(end - k);
         if k > begin {
             v[..rows].copy_from_slice(&form.t[(k - 1) * n + k..(k - 1) * n + k + rows]);
         }
-        let (head, tail) = v[..rows].split_at_mut(1);
-        let tau = householder::reflection(&mut head[0], tail);
+        let (r, beta) = Reflection::of(v, rows);
         if k > begin {
-            form.set(k, k - 1, head[0]);
+            form.set(k, k - 1, beta);
             (1..rows).for_each(|i| form.set(k + i, k - 1, T::ZERO));
         } else if k > first {
-            form.set(k, k - 1, form.at(k, k - 1) * (T::ONE - tau));
+            form.set(k, k - 1, form.at(k, k - 1) * (T::ONE - r.w[0]));
         }
-        for j in k..n {
-            householder::reflect_column(tail, tau, &mut form.t[j * n + k..j * n + k + rows]);
+        if count == 0 {
+            // All columns that the batch meets on its way down.
+            near = reach.end.min(k + BATCH + 3);
         }
-        reflect_rows(form.t, n, k, tail, tau, end.min(k + 4));
+        batch[count] = (k, r);
+        count += 1;
+        reflect_rows(&mut form.t[k * n..near * n], n, k, &r);
+        reflect_columns(&mut form.t[k * n..(k + rows) * n], n, reach.start, end.min(k + 4), &r);
         if let Some(z) = form.z.as_deref_mut() {
-            reflect_rows(z, n, k, tail, tau, n);
+            reflect_columns(&mut z[k * n..(k + rows) * n], n, 0, n, &r);
         }
-    }
-}
-
-/// The first `rows` rows times the reflection of the columns from `k` on; `v` is its vector after the one.
-fn reflect_rows<T: Field>(a: &mut [T], n: usize, k: usize, v: &[T], tau: T, rows: usize) {
-    for i in 0..rows {
-        let mut dot = a[k * n + i];
-        v.iter().enumerate().for_each(|(j, v)| dot += *v * a[(k + 1 + j) * n + i]);
-        let w = tau * dot;
-        a[k * n + i] -= w;
-        v.iter().enumerate().for_each(|(j, v)| a[(k + 1 + j) * n + i] -= w * *v);
+        if count == BATCH || k + 2 == end {
+            for far in form.t[near * n..reach.end * n].chunks_mut(COLUMNS * n) {
+                batch[..count].iter().for_each(|(k, r)| reflect_rows(far, n, *k, r));
+            }
+            count = 0;
+        }
     }
 }
 
@@ -353,7 +481,7 @@ fn reflect_rows<T: Field>(a: &mut [T], n: usize, k: usize, v: &[T], tau: T, rows
 fn finish<T: Field + Real<R = T>>(form: &mut Form<'_, T>, k: usize) {
     let block = [form.at(k, k), form.at(k, k + 1), form.at(k + 1, k), form.at(k + 1, k + 1)];
     let ([a, b, c, d], (cosine, sine)) = standard(block);
-    form.rotate(k, cosine, sine, k, k + 2);
+    form.rotate(k, (cosine, sine), k, k + 2, form.reach(k, k + 2));
     form.set(k, k, a);
     form.set(k, k + 1, b);
     form.set(k + 1, k, c);

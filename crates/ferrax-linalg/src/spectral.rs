@@ -1,7 +1,7 @@
 //! Eigenvalues and singular values, by faer's solvers, but for eigenvectors of small Hermitian matrices (`implicit.rs`).
 
 use crate::scalar::{Field, Real, Scalar};
-use crate::{OutOfMemory, filled, implicit, scratch};
+use crate::{OutOfMemory, filled, implicit, schur, scratch};
 use faer::complex::Complex;
 use faer::diag::{DiagMut, DiagRef};
 use faer::dyn_stack::MemStack;
@@ -172,7 +172,7 @@ fn divided<T: Field + Scalar<R = f32>>(
     for i in 0..n {
         if i > 0 {
             let next = form[(i, i - 1)] * phase;
-            let size = next.re().with(next.im());
+            let size = next.modulus();
             phase = if size == 0.0 { T::ONE } else { T::of_parts(next.re() / size, next.im() / size) };
         }
         (0..n).for_each(|j| vectors[j * n + i] = phase * T::of_real(wide[(i, j)] as f32));
@@ -283,6 +283,9 @@ fn wanted<T>(vectors: Option<&T>) -> ComputeEigenvectors {
     if vectors.is_some() { ComputeEigenvectors::Yes } else { ComputeEigenvectors::No }
 }
 
+/// Rows of real matrices up to which eigenvalues alone are found by our own iteration, which is quicker than faer's there.
+const ITERATED: usize = 256;
+
 /// `Element::eig` of a real matrix. A pair of conjugate eigenvalues shares two columns: real and imaginary parts.
 pub(crate) fn eig_real<R: Real + RealField>(
     a: &[R],
@@ -291,6 +294,11 @@ pub(crate) fn eig_real<R: Real + RealField>(
     left: Option<&mut [[R; 2]]>,
     right: Option<&mut [[R; 2]]>,
 ) -> Result<bool, OutOfMemory> {
+    if left.is_none() && right.is_none() && n <= ITERATED {
+        let mut form = filled(R::ZERO, n * n)?;
+        form.copy_from_slice(&a[..n * n]);
+        return schur::eigenvalues(&mut form, n, values);
+    }
     let matrix = MatRef::from_column_major_slice(&a[..n * n], n, n);
     let (wl, wr) = (wanted(left.as_ref()), wanted(right.as_ref()));
     let mut memory = scratch(evd::evd_scratch::<R>(n, wl, wr, Par::Seq, Spec::default()))?;

@@ -133,6 +133,41 @@ fn matrices_that_only_other_shifts_take_apart() {
 }
 
 #[test]
+fn many_rows() {
+    // Steps have several batches of reflections, and columns beyond what these meet.
+    let mut seed = 3u64;
+    let mut random = || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 56) as i8
+    };
+    for n in [16, 19, 20, 40, 75] {
+        let entries: Vec<(i8, i8)> = (0..n * n).map(|_| (random(), random())).collect();
+        check::<f32>(&typed(&entries, 1.0), n, true);
+        check::<f64>(&typed(&entries, 1.0), n, true);
+        check::<c32>(&typed(&entries, 1.0), n, false);
+        values_are_those_of_the_form::<f32>(&typed(&entries, 1.0), n);
+        values_are_those_of_the_form::<f64>(&typed(&entries, 1.0), n);
+    }
+}
+
+/// Eigenvalues alone come from blocks that are not applied to the rest: they are the same to the bit.
+fn values_are_those_of_the_form<T: Element + Real<R = T>>(a: &[T], n: usize) {
+    let (mut t, mut values) = (a.to_vec(), vec![[T::ZERO; 2]; n]);
+    assert!(T::schur(&mut t, n, None).unwrap() && T::eig(a, n, &mut values, None, None).unwrap());
+    for (k, [re, im]) in values.into_iter().enumerate() {
+        assert!(re == t[k * n + k], "another real part");
+        let below = |k: usize| if k + 1 < n { t[k * n + k + 1] } else { T::ZERO };
+        let paired = below(k) != T::ZERO || (k > 0 && below(k - 1) != T::ZERO);
+        assert!(paired == (im != T::ZERO), "another kind of eigenvalue");
+        if below(k) != T::ZERO {
+            let size = -(t[k * n + k + 1] * t[(k + 1) * n + k]);
+            let gap = (im * im - size).magnitude();
+            assert!(im > T::ZERO && gap <= T::of_f64(8.0) * T::EPSILON * size, "another imaginary part");
+        }
+    }
+}
+
+#[test]
 fn what_is_not_finite_fails() {
     for bad in [f64::NAN, f64::INFINITY] {
         assert!(!f64::schur(&mut [1.0, 2.0, bad, 4.0], 2, None).unwrap());

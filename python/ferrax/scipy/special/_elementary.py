@@ -11,6 +11,7 @@ import numpy as np
 
 from ferrax import lax
 from ferrax._api import jit
+from ferrax._core import weak_type, with_weak_type
 from ferrax.custom_derivatives import SymbolicZero, custom_jvp
 from ferrax.lax._tails import log_excess, rarely
 from ferrax.numpy._args import Array, ArrayLike
@@ -188,11 +189,13 @@ def _short_log_quotient(p: Array, q: Array) -> Array:
     return where(p < q, -size, size)
 
 
-@smooth(lambda value, p, q: _log_quotient(p, q), lambda value, p, q: (q - p) / q)
+@smooth(lambda value, p, q: _short_log_quotient(p, q), lambda value, p, q: (q - p) / q)
 def _short_divergence(p: Array, q: Array) -> Array:
-    """Of float32 numbers in float64: where they are nearly equal, half of the digits are left, which are enough."""
-    gap = lax.abs(p - q)
-    return lax.abs(p * lax.log1p(gap / lax.min(p, q)) - gap)
+    """In float32, with most digits: the series of `log_excess` as far as the plain formula would cancel."""
+    gap = q - p
+    d = gap / p
+    near = (d > -0.6) & (d < 1.5)
+    return where(near, p * log_excess(d, 8), gap - p * lax.log(q / p))
 
 
 def _outside(p: Array, q: Array) -> Array:
@@ -233,10 +236,19 @@ def _kl_div(p: Array, q: Array) -> Array:
     return where(both, _divergence(safe_p, safe_q), _outside(p, q) - p + q)
 
 
+def _single_kl_div(p: Array, q: Array) -> Array:
+    both, safe_p, safe_q = _inside(p, q)
+    value = _short_divergence(safe_p, safe_q)
+    # elsewhere the quotient has few digits, or none
+    usual = both & lax.is_finite(value) & (safe_q / safe_p > 1e-37)
+    return rarely(~usual, lambda p, q: in_double(_kl_div, p, q), value, p, q)
+
+
 @jit
 def _short_kl_div(p: Array, q: Array) -> Array:
-    both, safe_p, safe_q = _inside(p, q)
-    return rarely(~both, lambda p, q: _outside(p, q) - p + q, in_double(_short_divergence, safe_p, safe_q), p, q)
+    # of weak type they would be float64 beside numbers, where derivatives are taken
+    strong = [with_weak_type(x, False) for x in (p, q)]
+    return with_weak_type(in_single(_single_kl_div, *strong), weak_type(p) and weak_type(q))
 
 
 _rel_entr_program, _kl_div_program = double_program(_rel_entr), double_program(_kl_div)

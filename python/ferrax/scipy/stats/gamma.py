@@ -24,16 +24,6 @@ def _distance(x: Array, loc: Array, scale: Array) -> Array:
     return _common.where(z <= 0, 0.0, z)
 
 
-def _log_below(a: Array, z: Array) -> Array:
-    """Logarithm of the probability of values up to `z`."""
-    return _common.log_probability(_common.igamma(a, z), _common.igammac(a, z))
-
-
-def _log_above(a: Array, z: Array) -> Array:
-    """Logarithm of the probability of values above `z`."""
-    return _common.log_probability(_common.igammac(a, z), _common.igamma(a, z))
-
-
 @jit
 def logpdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Logarithm of the density.
@@ -105,7 +95,7 @@ def logcdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1)
     -0.4586751461029053
     """
     x, a, loc, scale = _common.parameters("gamma.logcdf", x, a, loc, scale)
-    return _common.in_double(_log_below, a, _distance(x, loc, scale))
+    return _common.log_of_share(_common.igamma, _common.igammac, a, _distance(x, loc, scale))
 
 
 @jit
@@ -139,7 +129,7 @@ def logsf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) 
     -1.0
     """
     x, a, loc, scale = _common.parameters("gamma.logsf", x, a, loc, scale)
-    return _common.in_double(_log_above, a, _distance(x, loc, scale))
+    return _common.log_of_share(_common.igammac, _common.igamma, a, _distance(x, loc, scale))
 
 
 _expose(globals())
