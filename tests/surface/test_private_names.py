@@ -20,7 +20,6 @@ from ferrax._src.random import prng
 from ferrax.experimental.key_reuse import _core as key_reuse
 
 NOTHING_HERE = [
-    ("ferrax._src.sharding_impls", "parse_flatten_op_sharding"),
     ("ferrax._src.op_shardings", "is_op_sharding_replicated op_sharding_to_indices"),
     ("ferrax._src.state.types", "StateEffect get_ref_state_effects"),
     ("ferrax._src.state.discharge", "register_discharge_rule"),

@@ -60,7 +60,7 @@ def test_options_of_jit_are_those_of_its_programs():
 def test_values_are_simple():
     with pytest.raises(TypeError, match="an option of a plugin is"):
         jax.jit(lambda x: x, compiler_options={"x": object()})
-    with pytest.raises(NotImplementedError, match="device_assignment"):
+    with pytest.raises(TypeError, match="a device or a sharding is expected; got 0"):
         jax.jit(lambda x: x).lower(1.0).compile(device_assignment=(0,))
 
 

@@ -77,12 +77,7 @@ macro_rules! tile1 {
                 }
             }
         }
-        #[inline(always)]
-        unsafe fn body<const F: bool>(xs: *const *const u8, out: *mut u8, n: usize, _: u64) {
-            // SAFETY: the caller keeps the contract of `Kernel`.
-            unsafe { tiles::<F, false>(xs, out, n) }
-        }
-        $crate::elementwise::kernel::widest!(tiles, body)
+        $crate::elementwise::kernel::widest!(tiles)
     }};
 }
 
@@ -111,68 +106,63 @@ macro_rules! tile2 {
                 }
             }
         }
-        #[inline(always)]
-        unsafe fn body<const F: bool>(xs: *const *const u8, out: *mut u8, n: usize, _: u64) {
-            // SAFETY: the caller keeps the contract of `Kernel`.
-            unsafe { tiles::<F, false>(xs, out, n) }
-        }
-        $crate::elementwise::kernel::widest!(tiles, body)
+        $crate::elementwise::kernel::widest!(tiles)
     }};
 }
 
-/// The AVX-512 variant where the machine has it, else what `variants` picks.
-#[cfg(target_arch = "x86_64")]
+/// The variants of `tiles`: the AVX-512 one where the machine has it, else what `variants` picks.
 macro_rules! widest {
-    ($tiles:ident, $body:ident) => {{
+    ($tiles:ident) => {{
+        #[inline(always)]
+        unsafe fn body<const F: bool>(xs: *const *const u8, out: *mut u8, n: usize, _: u64) {
+            // SAFETY: the caller keeps the contract of `Kernel`.
+            unsafe { $tiles::<F, false>(xs, out, n) }
+        }
+        #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
         unsafe fn widest(xs: *const *const u8, out: *mut u8, n: usize, _: u64) {
             // SAFETY: the caller keeps the contract of `Kernel`.
             unsafe { $tiles::<true, true>(xs, out, n) }
         }
-        if $crate::simd::isa() == Some($crate::simd::Isa::Avx512) {
-            widest as $crate::elementwise::kernel::Kernel
-        } else {
-            $crate::elementwise::kernel::variants!($body)
-        }
+        #[cfg(target_arch = "x86_64")]
+        let wide = ($crate::simd::isa() == Some($crate::simd::Isa::Avx512))
+            .then_some(widest as $crate::elementwise::kernel::Kernel);
+        #[cfg(not(target_arch = "x86_64"))]
+        let wide = None;
+        wide.unwrap_or_else(|| $crate::elementwise::kernel::variants!(body))
     }};
 }
-#[cfg(not(target_arch = "x86_64"))]
-macro_rules! widest {
-    ($tiles:ident, $body:ident) => {
-        $crate::elementwise::kernel::variants!($body)
-    };
-}
 
-/// A kernel of one complex operand from a function of slices.
+/// A kernel of one complex operand from a formula for many numbers and the function of one.
 macro_rules! complex1 {
     ($C:ty, $f:ident) => {{
-        #[inline(always)]
-        unsafe fn body<const F: bool>(xs: *const *const u8, out: *mut u8, n: usize, _: u64) {
+        unsafe fn body(xs: *const *const u8, out: *mut u8, n: usize, _: u64) {
             // SAFETY: the caller keeps the contract of `Kernel`.
             let (x, o) = unsafe {
                 let x = std::slice::from_raw_parts((*xs).cast::<$C>(), n);
                 (x, std::slice::from_raw_parts_mut(out.cast::<$C>(), n))
             };
-            $crate::math::together::$f::<F, $C>(x, o);
+            $crate::math::together::each([x], o, $crate::math::together::$f(), |[z]| $crate::math::complex::$f(z));
         }
-        $crate::elementwise::kernel::variants!(body)
+        body as $crate::elementwise::kernel::Kernel
     }};
 }
 
-/// A kernel of two complex operands from a function of slices.
+/// A kernel of two complex operands, as `complex1`.
 macro_rules! complex2 {
     ($C:ty, $f:ident) => {{
-        #[inline(always)]
-        unsafe fn body<const F: bool>(xs: *const *const u8, out: *mut u8, n: usize, _: u64) {
+        unsafe fn body(xs: *const *const u8, out: *mut u8, n: usize, _: u64) {
             // SAFETY: the caller keeps the contract of `Kernel`.
             let (x, y, o) = unsafe {
                 let x = std::slice::from_raw_parts((*xs).cast::<$C>(), n);
                 let y = std::slice::from_raw_parts((*xs.add(1)).cast::<$C>(), n);
                 (x, y, std::slice::from_raw_parts_mut(out.cast::<$C>(), n))
             };
-            $crate::math::together::$f::<F, $C>(x, y, o);
+            $crate::math::together::each([x, y], o, $crate::math::together::$f(), |[x, y]| {
+                $crate::math::complex::$f(x, y)
+            });
         }
-        $crate::elementwise::kernel::variants!(body)
+        body as $crate::elementwise::kernel::Kernel
     }};
 }
 

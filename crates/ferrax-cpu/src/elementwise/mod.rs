@@ -287,35 +287,35 @@ float_unary!(unary_f32: Kernel, f32, single, map1, tile1);
 float_unary!(unary_f64: Kernel, f64, double, map1, tile1);
 
 macro_rules! complex_unary {
-    ($name:ident, $T:ident) => {
+    ($name:ident, $T:ident, $abs:expr) => {
         fn $name(op: UnaryOp) -> Option<Kernel> {
             use UnaryOp::*;
             type C = Complex<$T>;
             Some(match op {
                 Neg => map1!(x: C => C, C::new(-x.re, -x.im)),
-                Sign => plain1!(x: C => C, complex::sign(x)),
-                Abs => map1!(x: C => $T, complex::abs(x)),
+                Sign => complex1!(C, sign),
+                Abs => $abs,
                 IsFinite => plain1!(x: C => u8, u8::from(x.re.is_finite() && x.im.is_finite())),
-                Exp => complex1!(C, exp_all),
+                Exp => complex1!(C, exp),
                 Exp2 => plain1!(x: C => C, complex::exp2(x)),
-                Expm1 => plain1!(x: C => C, complex::expm1(x)),
-                Log => complex1!(C, log_all),
-                Log1p => plain1!(x: C => C, complex::log1p(x)),
-                Sqrt => complex1!(C, sqrt_all),
-                Rsqrt => plain1!(x: C => C, complex::rsqrt(x)),
-                Cbrt => plain1!(x: C => C, complex::cbrt(x)),
-                Sin => complex1!(C, sin_all),
-                Cos => complex1!(C, cos_all),
-                Tan => plain1!(x: C => C, complex::tan(x)),
-                Asin => plain1!(x: C => C, complex::asin(x)),
-                Acos => plain1!(x: C => C, complex::acos(x)),
-                Atan => plain1!(x: C => C, complex::atan(x)),
-                Sinh => plain1!(x: C => C, complex::sinh(x)),
-                Cosh => plain1!(x: C => C, complex::cosh(x)),
-                Tanh => plain1!(x: C => C, complex::tanh(x)),
-                Asinh => plain1!(x: C => C, complex::asinh(x)),
-                Acosh => plain1!(x: C => C, complex::acosh(x)),
-                Atanh => plain1!(x: C => C, complex::atanh(x)),
+                Expm1 => complex1!(C, expm1),
+                Log => complex1!(C, log),
+                Log1p => complex1!(C, log1p),
+                Sqrt => complex1!(C, sqrt),
+                Rsqrt => complex1!(C, rsqrt),
+                Cbrt => complex1!(C, cbrt),
+                Sin => complex1!(C, sin),
+                Cos => complex1!(C, cos),
+                Tan => complex1!(C, tan),
+                Asin => complex1!(C, asin),
+                Acos => complex1!(C, acos),
+                Atan => complex1!(C, atan),
+                Sinh => complex1!(C, sinh),
+                Cosh => complex1!(C, cosh),
+                Tanh => complex1!(C, tanh),
+                Asinh => complex1!(C, asinh),
+                Acosh => complex1!(C, acosh),
+                Atanh => complex1!(C, atanh),
                 Logistic => plain1!(x: C => C, complex::logistic(x)),
                 Real => map1!(x: C => $T, x.re),
                 Imag => map1!(x: C => $T, x.im),
@@ -325,8 +325,8 @@ macro_rules! complex_unary {
         }
     };
 }
-complex_unary!(unary_c64, f32);
-complex_unary!(unary_c128, f64);
+complex_unary!(unary_c64, f32, map1!(z: Complex<f32> => f32, complex::abs32::<F>(z)));
+complex_unary!(unary_c128, f64, map1!(z: Complex<f64> => f64, complex::abs(z)));
 
 /// As `float_unary`, for an integer type.
 macro_rules! integer_unary {
@@ -402,8 +402,8 @@ macro_rules! complex_binary {
                 Add => map2!(x, y: C => C, C::new(x.re + y.re, x.im + y.im)),
                 Sub => map2!(x, y: C => C, C::new(x.re - y.re, x.im - y.im)),
                 Mul => map2!(x, y: C => C, C::new(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re)),
-                Div => complex2!(C, div_all),
-                Pow => plain2!(x, y: C => C, complex::pow(x, y)),
+                Div => complex2!(C, div),
+                Pow => complex2!(C, pow),
                 Max => map2!(x, y: C => C, complex::max(x, y)),
                 Min => map2!(x, y: C => C, complex::min(x, y)),
                 _ => return None,

@@ -5,6 +5,7 @@
 //! of 2.
 
 use crate::math::turns::sin_cos_of_octaves;
+use crate::simd::fma;
 
 /// A complex number of f32 or f64 parts, laid out as C and NumPy do.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
@@ -33,18 +34,13 @@ impl<T> Complex<T> {
 
 /// A complex type that goes to double precision and back.
 pub trait Wide: Copy {
-    /// The real type of the parts.
-    type Part;
     /// In double precision.
     fn wide(self) -> Z;
     /// Rounded from double precision.
     fn of(z: Z) -> Self;
-    /// A part rounded from double precision.
-    fn part(x: f64) -> Self::Part;
 }
 
 impl Wide for Complex<f32> {
-    type Part = f32;
     #[inline(always)]
     fn wide(self) -> Z {
         Z::new(f64::from(self.re), f64::from(self.im))
@@ -53,13 +49,9 @@ impl Wide for Complex<f32> {
     fn of(z: Z) -> Self {
         Complex::new(z.re as f32, z.im as f32)
     }
-    fn part(x: f64) -> f32 {
-        x as f32
-    }
 }
 
 impl Wide for Z {
-    type Part = f64;
     #[inline(always)]
     fn wide(self) -> Z {
         self
@@ -67,9 +59,6 @@ impl Wide for Z {
     #[inline(always)]
     fn of(z: Z) -> Self {
         z
-    }
-    fn part(x: f64) -> f64 {
-        x
     }
 }
 
@@ -197,29 +186,26 @@ functions! {
     }
 }
 
-/// |z| without undue overflow.
+/// |z| without undue overflow: a power of two keeps the squares in range.
 #[inline(always)]
-pub fn abs<C: Wide>(z: C) -> C::Part {
-    let z = z.wide();
+pub fn abs(z: Z) -> f64 {
     let (re, im) = (z.re.abs(), z.im.abs());
-    let infinite = re == f64::INFINITY || im == f64::INFINITY;
-    // Squares of widened f32 neither overflow nor vanish; those of f64 are kept in range by a power of two.
-    let scale = if size_of::<C::Part>() == 4 {
-        1.0
-    } else {
-        let larger = if re > im { re } else { im };
-        if larger > two_to(500) {
-            two_to(-600)
-        } else if larger < two_to(-500) {
-            two_to(600)
-        } else {
-            1.0
-        }
-    };
+    let most = if re > im { re } else { im };
+    let up = if most < two_to(-500) { two_to(600) } else { 1.0 };
+    let scale = if most > two_to(500) { two_to(-600) } else { up };
     let (x, y) = (re * scale, im * scale);
-    // NaN is not outdone by infinity.
-    let size = (x * x + y * y).sqrt() / scale;
-    C::part(if infinite && !size.is_nan() { f64::INFINITY } else { size })
+    (x * x + y * y).sqrt() / scale
+}
+
+/// The same in single precision.
+#[inline(always)]
+pub fn abs32<const F: bool>(z: Complex<f32>) -> f32 {
+    let (re, im) = (z.re.abs(), z.im.abs());
+    let most = if re > im { re } else { im };
+    let up = if most < 1e-15 { 2f32.powi(100) } else { 1.0 };
+    let scale = if most > 1e18 { 2f32.powi(-100) } else { up };
+    let (x, y) = (re * scale, im * scale);
+    fma::<F>(x, x, y * y).sqrt() / scale
 }
 
 const fn two_to(n: i64) -> f64 {

@@ -335,28 +335,48 @@ fn complex_functions_of_many_numbers() {
     let special = SPECIAL.iter().flat_map(|&re| SPECIAL.iter().map(move |&im| Complex::new(re, im)));
     let x: Vec<Complex<f64>> = some.chain(special).collect();
     let y: Vec<Complex<f64>> = x.iter().rev().copied().collect();
-    type Whole = (fn(&[Complex<f64>], &mut [Complex<f64>]), fn(Complex<f64>) -> Complex<f64>);
-    let functions: [Whole; 6] = [
-        (together::exp_all::<true, _>, complex::exp),
-        (together::sin_all::<true, _>, complex::sin),
-        (together::cos_all::<true, _>, complex::cos),
-        (together::sqrt_all::<true, _>, complex::sqrt),
-        (together::log_all::<true, _>, complex::log),
-        (together::log_all::<false, _>, complex::log),
+    type Z = Complex<f64>;
+    type Whole = (fn() -> Option<together::Formula<1>>, fn([Z; 1]) -> Z);
+    let functions: [Whole; 20] = [
+        (together::exp, |[z]| complex::exp(z)),
+        (together::expm1, |[z]| complex::expm1(z)),
+        (together::sin, |[z]| complex::sin(z)),
+        (together::cos, |[z]| complex::cos(z)),
+        (together::tan, |[z]| complex::tan(z)),
+        (together::sinh, |[z]| complex::sinh(z)),
+        (together::cosh, |[z]| complex::cosh(z)),
+        (together::tanh, |[z]| complex::tanh(z)),
+        (together::asin, |[z]| complex::asin(z)),
+        (together::acos, |[z]| complex::acos(z)),
+        (together::atan, |[z]| complex::atan(z)),
+        (together::asinh, |[z]| complex::asinh(z)),
+        (together::acosh, |[z]| complex::acosh(z)),
+        (together::atanh, |[z]| complex::atanh(z)),
+        (together::sqrt, |[z]| complex::sqrt(z)),
+        (together::rsqrt, |[z]| complex::rsqrt(z)),
+        (together::cbrt, |[z]| complex::cbrt(z)),
+        (together::log, |[z]| complex::log(z)),
+        (together::log1p, |[z]| complex::log1p(z)),
+        (together::sign, |[z]| complex::sign(z)),
     ];
-    for (whole, one) in functions {
+    for (formula, one) in functions {
         let mut found = vec![Complex::new(0.0, 0.0); x.len()];
-        whole(&x, &mut found);
+        together::each([&x], &mut found, formula(), one);
         for (i, (&z, &found)) in x.iter().zip(&found).enumerate() {
-            assert!(far(found, one(z)) <= 1e-14, "{z:?}: {found:?}, not {:?}", one(z));
+            let wanted = one([z]);
+            assert!(far(found, wanted) <= 1e-14, "{z:?}: {found:?}, not {wanted:?}");
+            // The sign of a zero chooses the side of a branch cut.
+            for (found, wanted) in [(found.re, wanted.re), (found.im, wanted.im)] {
+                assert!(wanted != 0.0 || found.to_bits() == wanted.to_bits(), "{z:?}: {found:e}, not {wanted:e}");
+            }
             // A number's bits do not depend on its neighbours.
             let mut alone = [Complex::new(0.0, 0.0)];
-            whole(&x[i..=i], &mut alone);
+            together::each([&x[i..=i]], &mut alone, formula(), one);
             assert_eq!((alone[0].re.to_bits(), alone[0].im.to_bits()), (found.re.to_bits(), found.im.to_bits()));
         }
     }
     let mut found = vec![Complex::new(0.0, 0.0); x.len()];
-    together::div_all::<true, _>(&x, &y, &mut found);
+    together::each([&x, &y], &mut found, together::div(), |[x, y]| complex::div(x, y));
     for ((&x, &y), &found) in x.iter().zip(&y).zip(&found) {
         let wanted = complex::div(x, y);
         assert!(far(found, wanted) <= 1e-14, "{x:?} / {y:?}: {found:?}, not {wanted:?}");
