@@ -12,20 +12,16 @@ import numpy as np
 
 from ferrax._ferrax import SingleDeviceSharding
 from ferrax.sharding._context import concrete_mesh, physical_mesh
-from ferrax.sharding._mesh import AbstractMesh, Mesh
-from ferrax.sharding._named import NamedSharding, Sharding
+from ferrax.sharding._mesh import Mesh
+from ferrax.sharding._named import NamedSharding, Sharding, is_abstract
 
 __all__ = ["check_abstract", "on_devices"]
-
-
-def _abstract(sharding: Any) -> bool:
-    return isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, AbstractMesh)
 
 
 def _known(shardings: Sequence[Any]) -> list[Any] | None:
     """The devices that shardings say; those of the mesh in use where none does."""
     for s in shardings:
-        if isinstance(s, (Sharding, SingleDeviceSharding)) and not _abstract(s):
+        if isinstance(s, (Sharding, SingleDeviceSharding)) and not is_abstract(s):
             return list(s._device_assignment)
     mesh = concrete_mesh()
     return None if mesh is None else list(mesh.devices.flat)
@@ -41,7 +37,7 @@ def check_abstract(shardings: Sequence[Any], platforms: Any) -> None:
     Raises:
       ValueError: nobody says for which platform, or the mesh has another size than the devices of other arguments.
     """
-    meshes = [s.mesh for s in shardings if _abstract(s)]
+    meshes = [s.mesh for s in shardings if is_abstract(s)]
     if not meshes:
         return
     devices = _known(shardings)
@@ -71,7 +67,7 @@ def on_devices(shardings: Sequence[Any], devices: Any) -> list[Any]:
       RuntimeError: they are over an abstract mesh, and no devices are given.
       ValueError: they are over other devices, or over a mesh of another size.
     """
-    abstract = [s for s in shardings if _abstract(s)]
+    abstract = [s for s in shardings if is_abstract(s)]
     known = _known(shardings)
     if devices is None:
         if abstract and known is None:
@@ -101,7 +97,7 @@ def on_devices(shardings: Sequence[Any], devices: Any) -> list[Any]:
                 f"device_assignment passed to `.compile` has {len(devices)} devices, and the program runs on one"
             )
         return [SingleDeviceSharding(devices[0])] * len(shardings)
-    return [_over(s, devices) if _abstract(s) else s for s in shardings]
+    return [_over(s, devices) if is_abstract(s) else s for s in shardings]
 
 
 def _over(sharding: NamedSharding, devices: Sequence[Any]) -> NamedSharding:

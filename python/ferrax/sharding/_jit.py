@@ -21,8 +21,7 @@ from ferrax._ferrax import Device, SingleDeviceSharding
 from ferrax._prefixes import prefix_leaves
 from ferrax._stages import trace_over
 from ferrax.sharding._context import concrete_mesh, context_mesh, physical_mesh
-from ferrax.sharding._mesh import AbstractMesh
-from ferrax.sharding._named import DuplicateSpecError, NamedSharding, Sharding
+from ferrax.sharding._named import DuplicateSpecError, NamedSharding, Sharding, is_abstract
 from ferrax.sharding._placement import check_fits, concrete, constrain, place, put
 from ferrax.sharding._spec import UNCONSTRAINED, PartitionSpec
 
@@ -332,7 +331,7 @@ def _require_there(sharding: Any, x: Any, have: Any, committed: bool) -> None:
 
     What is on one device may be asked for on all devices of a mesh.
     """
-    if isinstance(getattr(have, "mesh", None), AbstractMesh):
+    if is_abstract(have):
         return  # of a type, which is nowhere
     if len(getattr(have, "device_set", ())) == 1 and sharding.is_fully_replicated and sharding.num_devices > 1:
         return

@@ -9,7 +9,7 @@ import abc
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -458,6 +458,11 @@ class InMemory:
 
     def __repr__(self) -> str:
         return f"memory of kind {self.memory_kind}"
+
+
+def is_abstract(sharding: Any) -> TypeGuard[NamedSharding]:
+    """Whether a sharding is over an abstract mesh, which has no devices."""
+    return isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, AbstractMesh)
 
 
 def of_type(aval: Any) -> NamedSharding:

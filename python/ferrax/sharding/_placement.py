@@ -19,7 +19,7 @@ from ferrax._out_sharding import require_sharding
 from ferrax._processes import RemoteDevice
 from ferrax.sharding._context import concrete_mesh, context_mesh
 from ferrax.sharding._mesh import AbstractMesh, AxisType, Mesh
-from ferrax.sharding._named import InMemory, NamedSharding, Sharding
+from ferrax.sharding._named import InMemory, NamedSharding, Sharding, is_abstract
 from ferrax.sharding._spec import UNCONSTRAINED, PartitionSpec, entry_names
 
 __all__ = ["check_fits", "constrain", "place", "put", "put_in_memory", "with_mesh"]
@@ -44,9 +44,7 @@ def place(sharding: Any) -> Any:
     found = _places.get(sharding)
     if found is not None:
         return found
-    abstract = isinstance(sharding, InMemory) or (
-        isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, AbstractMesh)
-    )
+    abstract = isinstance(sharding, InMemory) or is_abstract(sharding)
     # a program that says no devices is for those of its operands: the device stands for them
     others = [] if abstract else [d for d in sharding._device_assignment if isinstance(d, RemoteDevice)]
     if others:
@@ -97,7 +95,7 @@ def with_mesh(spec: Any, function: str) -> Any:
 def concrete(sharding: Any) -> Any:
     """A sharding over an abstract mesh with the devices of the mesh in use, where that has as many."""
     mesh = concrete_mesh()
-    if mesh is None or not isinstance(sharding, NamedSharding) or not isinstance(sharding.mesh, AbstractMesh):
+    if mesh is None or not is_abstract(sharding):
         return sharding
     wanted = sharding.mesh
     if mesh.shape_tuple != wanted.shape_tuple:
@@ -250,8 +248,7 @@ def constrain(x: Any, sharding: Any, asked: bool = False) -> Any:
     if not bare and isinstance(sharding, NamedSharding):
         _require_not_manual(sharding)
     sharding = with_mesh(sharding, "with_sharding_constraint")
-    abstract = isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, AbstractMesh)
-    if abstract and not bare and not isinstance(x, _ferrax.Array) and _ferrax.is_eager():
+    if is_abstract(sharding) and not bare and not isinstance(x, _ferrax.Array) and _ferrax.is_eager():
         shown = f"{type(x)} with shape {_ferrax.typeof(x).str_short()}"
         raise ValueError(
             "Target sharding contains a `jax.sharding.AbstractMesh` which requires the input passed should be a "
@@ -280,7 +277,7 @@ def constrain(x: Any, sharding: Any, asked: bool = False) -> Any:
     sharding = concrete(sharding)
     if traced:
         return _constrained(leaf, sharding)
-    if isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, AbstractMesh):
+    if is_abstract(sharding):
         mesh = getattr(leaf.sharding, "mesh", None)
         if not isinstance(mesh, Mesh):
             raise TypeError(

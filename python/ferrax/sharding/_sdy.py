@@ -17,7 +17,7 @@ from ferrax._ferrax import Literal
 from ferrax.extend.core import ClosedJaxpr, Jaxpr, Var, new_jaxpr_eqn
 from ferrax.extend.core.primitives import name_p
 from ferrax.sharding._named import NamedSharding
-from ferrax.sharding._spec import UNCONSTRAINED, PartitionSpec, entry_names
+from ferrax.sharding._spec import UNCONSTRAINED, entry_names
 from ferrax.sharding._typed import number_of_text, sdy, sharding_of
 
 __all__ = ["Shown"]
@@ -128,14 +128,13 @@ def _constrains(jaxpr: Any) -> bool:
 
 def _number(sharding: NamedSharding, rank: int) -> int:
     """The number of a type that says a sharding, of automatic axes as well."""
-    spec = list(sharding.spec)
-    whole = sharding.update(spec=PartitionSpec(*spec, *[None] * (rank - len(spec))))
+    whole = sharding.update(spec=sharding.spec._normalized_spec_for_aval(rank))
     return number_of_text(whole, _text(sharding, rank))
 
 
 def _text(sharding: NamedSharding, rank: int) -> str:
     """A sharding as `sdy` writes it: `?` stands for axes that are left to the compiler."""
-    spec = [*sharding.spec, *[None] * (rank - len(sharding.spec))]
+    spec = sharding.spec._normalized_spec_for_aval(rank)
     dims = ", ".join("{?}" if e is UNCONSTRAINED else f"{{{_quoted(entry_names(e))}}}" for e in spec)
     return f"<@mesh, [{dims}]>"
 
