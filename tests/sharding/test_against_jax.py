@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+import both
 import expressions
 
 #: What ferrax gives where it differs from JAX on purpose: see docs/differences.md.
@@ -52,7 +53,7 @@ def answers() -> tuple[dict, dict]:
     for process in [evaluated("jax"), evaluated("ferrax")]:
         out, errors = process.communicate(timeout=600)
         assert process.returncode == 0, errors
-        found.append(json.loads(out))
+        found.append(json.loads(both.as_on_cpu(out)))
     return found[0], found[1]
 
 

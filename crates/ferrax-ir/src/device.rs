@@ -6,6 +6,7 @@
 //!
 //! Read next: `array.rs`, whose arrays have one.
 
+use crate::tiles::Tiles;
 use ferrax_base::fork::Lock;
 use ferrax_base::{Result, error};
 use std::sync::Arc;
@@ -72,6 +73,15 @@ impl DeviceId {
         if self.is_sharded() { TABLE.lock().get((self.0 >> 16) as usize - 1).copied() } else { None }
     }
 
+    /// The sharding, if it is over several devices whose memories are their own: a buffer of an array there is one a device.
+    pub fn cut(self) -> Option<(&'static Sharding, &'static Tiles)> {
+        if self.on_cpu() {
+            return None;
+        }
+        let sharding = self.sharding()?;
+        Some((sharding, sharding.tiles.as_ref()?))
+    }
+
     /// The devices, in the sharding's order.
     pub fn devices(self) -> Arc<[DeviceId]> {
         self.sharding().map_or_else(|| Arc::new([self.single()]) as Arc<[DeviceId]>, |s| s.devices.clone())
@@ -94,6 +104,8 @@ pub struct Sharding {
     pub text: Arc<str>,
     /// What the host knows it by.
     pub token: usize,
+    /// Which part of an array each device has in its own memory; `None` where all devices see the whole.
+    pub tiles: Option<Tiles>,
 }
 
 /// Shardings by number, from 1 on. They stay for the process: there are as many as programs have layouts.
@@ -120,9 +132,9 @@ mod tests {
     #[test]
     fn a_sharding_is_its_first_device_with_a_number() {
         let devices: Arc<[DeviceId]> = Arc::new([DeviceId(2), DeviceId(3)]);
-        let whole = Sharding { devices: devices.clone(), replicated: None, text: "P()".into(), token: 1 };
+        let whole = Sharding { devices: devices.clone(), replicated: None, text: "P()".into(), token: 1, tiles: None };
         let whole = intern(whole).unwrap();
-        let parts = Sharding { devices, replicated: Some(whole), text: "P('x')".into(), token: 2 };
+        let parts = Sharding { devices, replicated: Some(whole), text: "P('x')".into(), token: 2, tiles: None };
         let parts = intern(parts).unwrap();
         assert!(parts.is_sharded() && parts.on_cpu() && !parts.is_cpu() && parts != whole);
         assert_eq!((parts.single(), parts.index(), parts.platform()), (DeviceId(2), 2, 0));

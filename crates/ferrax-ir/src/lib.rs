@@ -20,6 +20,7 @@ pub mod print;
 pub mod reference;
 pub mod spread;
 mod sync;
+pub mod tiles;
 pub mod trace;
 pub mod value;
 pub mod verify;
@@ -29,6 +30,7 @@ pub use device::DeviceId;
 pub use jaxpr::{Atom, DebugInfo, Effects, Eqn, Jaxpr, JaxprRef, Mapped, Var};
 pub use op::{Def, Op, OpRef, Prim, Slot, Special, TransposeArg};
 pub use params::{Param, ParamValue, Params};
+pub use tiles::Tiles;
 pub use trace::{Payload, Trace, TraceId, TraceRef, Tracer, bind};
 pub use value::{Avals, Lit, Tangents, Value, Values};
 

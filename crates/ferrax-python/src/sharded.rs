@@ -11,7 +11,7 @@ use ferrax_base::fork::Lock;
 use ferrax_base::{Buffer, Result};
 use ferrax_ir::device::{Sharding, intern};
 use ferrax_ir::op::BatchAxis;
-use ferrax_ir::{Array, DeviceId, JaxprRef, Value};
+use ferrax_ir::{Array, DeviceId, JaxprRef, Tiles, Value};
 use ferrax_ops::collective::AxisNames;
 use ferrax_transform::VmapAxis;
 use pyo3::exceptions::PyRuntimeError;
@@ -28,13 +28,15 @@ pub struct PyPlace(pub DeviceId);
 /// The sharding objects by token.
 static OBJECTS: Lock<Vec<Py<PyAny>>> = Lock::new(Vec::new());
 
-/// Gives a sharding a number; `replicated` is that of its replicated form, `None` when it is that.
+/// Gives a sharding a number; `replicated` is that of its replicated form, `None` when it is that. `tiles` says how arrays
+/// are cut where devices have memories of their own: tiles along the axes, copies of each, and devices in order.
 #[pyfunction]
 fn intern_sharding(
     sharding: Py<PyAny>,
     devices: Vec<Device>,
     replicated: Option<PyPlace>,
     text: &str,
+    tiles: Option<(Vec<usize>, usize, Vec<usize>)>,
 ) -> PyResult<PyPlace> {
     let token = {
         let mut objects = OBJECTS.lock();
@@ -42,7 +44,9 @@ fn intern_sharding(
         objects.len() - 1
     };
     let devices: Arc<[DeviceId]> = devices.iter().map(|d| d.0).collect();
-    intern(Sharding { devices, replicated: replicated.map(|p| p.0), text: text.into(), token }).py().map(PyPlace)
+    let tiles = tiles.map(|(counts, copies, order)| Tiles { counts, copies, order });
+    let replicated = replicated.map(|p| p.0);
+    intern(Sharding { devices, replicated, text: text.into(), token, tiles }).py().map(PyPlace)
 }
 
 /// The sharding object of a number; `None` when it is one device.

@@ -199,13 +199,18 @@ pub(crate) fn upload(aval: &Aval, elements: &Buffer, device: DeviceId) -> Result
     if device.on_cpu() {
         return Buffer::from_bytes(elements.bytes()).map(Memory::Host);
     }
-    engine::of(device)?.upload(elements, &Type::new(aval.dtype, &aval.shape), device.index())
+    let (engine, ty) = (engine::of(device)?, Type::new(aval.dtype, &aval.shape));
+    match device.cut() {
+        Some((sharding, tiles)) => engine.upload_cut(elements, &ty, (&sharding.devices, tiles)),
+        None => engine.upload(elements, &ty, device.index()),
+    }
 }
 
 /// A copy on a device of an array's own platform, where its engine makes one without the host.
 fn beside(a: &Array, device: DeviceId) -> Result<Option<Memory>> {
     let from = a.device();
-    if from.on_cpu() || from.platform() != device.platform() {
+    let cut = || from.cut().is_some() || device.cut().is_some();
+    if from.on_cpu() || from.platform() != device.platform() || cut() {
         return Ok(None);
     }
     engine::of(device)?.copy(&*a.pin_memory()?, device.index())

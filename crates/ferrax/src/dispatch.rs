@@ -7,12 +7,13 @@
 
 use crate::device::{self, Placement};
 use crate::engine::{self, Compiled, Source};
+use crate::partitioned::{self, Layout};
 use crate::watch::{self, Ran};
 use crate::{debug, direct, sharded};
 use ferrax_base::config::watched;
 use ferrax_base::shape::{size, total};
 use ferrax_base::source::is_making;
-use ferrax_base::{Arg, Aval, Buffer, Memory, Result, Shape, error, long_work};
+use ferrax_base::{Arg, Aval, Buffer, Memory, Outputs, Result, Shape, error, long_work};
 use ferrax_cache::{Cache, Entry, cache::hash_of};
 use ferrax_ir::array::MemoryPin;
 use ferrax_ir::lower::lower_op;
@@ -29,6 +30,27 @@ struct OpKey {
     op: OpRef,
     args: SmallVec<[Aval; 3]>,
     device: DeviceId,
+    /// How it lies on several devices, where it does.
+    layout: Option<Layout>,
+}
+
+impl OpKey {
+    /// Whether it is that of this call.
+    fn is(&self, op: &OpRef, args: &[Value], device: DeviceId, layout: Option<&Layout>) -> bool {
+        let types = |(a, v): (&Aval, &Value)| a.dtype == v.dtype() && a.weak == v.weak() && *a.shape == *v.shape();
+        let here = self.device == device && self.layout.as_ref() == layout;
+        self.op == *op && self.args.len() == args.len() && here && self.args.iter().zip(args).all(types)
+    }
+}
+
+/// The hash of an operation on operands of some types.
+fn hash_of_call(op: &OpRef, args: &[Value]) -> u64 {
+    let mut hasher = rustc_hash::FxHasher::default();
+    op.hash(&mut hasher);
+    for a in args {
+        (a.dtype(), a.shape(), a.weak()).hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 impl Hash for OpKey {
@@ -39,7 +61,7 @@ impl Hash for OpKey {
 
 impl PartialEq for OpKey {
     fn eq(&self, o: &OpKey) -> bool {
-        self.op == o.op && self.args == o.args && self.device == o.device
+        self.op == o.op && self.args == o.args && self.device == o.device && self.layout == o.layout
     }
 }
 
@@ -79,16 +101,62 @@ pub fn evaluate(op: &OpRef, args: &[Value]) -> Result<Values> {
         return Ok(smallvec::smallvec![Value::Array(device::copied(&array, array.aval().weak, p.sharding.0, true)?)]);
     }
     let told = device::place(args, |i| format!("operand {i} of {}", op.name()))?;
-    let mut program = op_program(op, args, compiled_for(told.device))?;
-    let placement = told.or_home(program.value.home);
-    if compiled_for(placement.device) != compiled_for(told.device) {
-        program = op_program(op, args, compiled_for(placement.device))?;
-    }
-    let results = run(&program.value, op, args, placement)?;
+    let results = match told.device.cut() {
+        Some(_) => {
+            let asked = asked(op, args)?;
+            let Asked { outs, places } = &asked.value;
+            let places = sharded::of_operation(&places[usize::from(is_making())], op, args, outs, told)?;
+            run_over(op, args, told, &places)?.ok_or_else(|| error!(Internal, "operands over devices lie on one"))?
+        }
+        None => over_one(op, args, told)?,
+    };
     if debug::checking() {
         debug::check(op, args, &results)?;
     }
     Ok(results)
+}
+
+/// Runs an operation on one device, or on those that share a memory.
+fn over_one(op: &OpRef, args: &[Value], told: Placement) -> Result<Values> {
+    let mut program = op_program(op, args, compiled_for(told.device), None)?;
+    let placement = told.or_home(program.value.home);
+    if compiled_for(placement.device) != compiled_for(told.device) {
+        program = op_program(op, args, compiled_for(placement.device), None)?;
+    }
+    run(&program.value, op, args, placement)
+}
+
+/// Runs an operation over several devices with memories of their own; `None` where neither its place nor its results' are.
+fn run_over(op: &OpRef, args: &[Value], place: Placement, places: &sharded::Places) -> Result<Option<Values>> {
+    let Some(layout) = Layout::of(place, args.iter(), places) else { return Ok(None) };
+    let place = layout.place();
+    let program = op_program(op, args, compiled_for(place.device), Some(layout))?;
+    let program = &program.value;
+    Ok(Some(placed_each(run_program(program, args, place)?, &program.outs, places)))
+}
+
+/// An operation on operands over several devices with memories of their own: its results' types, and where they went.
+struct Asked {
+    outs: Avals,
+    places: [sharded::Known; 2],
+}
+
+/// Those by operation and operand types; nothing is compiled for them.
+static ASKED: LazyLock<Cache<OpKey, Asked>> = LazyLock::new(|| Cache::new(LIMIT / 8));
+
+fn asked(op: &OpRef, args: &[Value]) -> Result<Arc<Entry<OpKey, Asked>>> {
+    let (hash, device) = (hash_of_call(op, args), DeviceId::default());
+    if let Some(found) = ASKED.get_hashed(hash_of(&hash), |k| k.is(op, args, device, None)) {
+        return Ok(found);
+    }
+    let avals: SmallVec<[Aval; 3]> = args.iter().map(Value::aval).collect();
+    let outs = op.abstract_eval(&avals.iter().collect::<SmallVec<[&Aval; 4]>>())?;
+    let key = OpKey { hash, op: op.clone(), args: avals, device, layout: None };
+    let asked = Asked { outs, places: Default::default() };
+    if calls_back(op) {
+        return Ok(Entry::apart(key, asked));
+    }
+    Ok(ASKED.insert(key, asked, size_of::<Entry<OpKey, Asked>>() + 500, None))
 }
 
 /// The device that programs for this one are compiled for: CPU devices share them.
@@ -104,18 +172,14 @@ fn calls_back(op: &OpRef) -> bool {
     callback || op.subjaxprs().iter().any(|program| program.eqns.iter().any(|eqn| calls_back(&eqn.op)))
 }
 
-fn op_program(op: &OpRef, args: &[Value], device: DeviceId) -> Result<Arc<Entry<OpKey, OpProgram>>> {
-    let mut hasher = rustc_hash::FxHasher::default();
-    op.hash(&mut hasher);
-    for a in args {
-        (a.dtype(), a.shape(), a.weak()).hash(&mut hasher);
-    }
-    let hash = hasher.finish();
-    let same = |k: &OpKey| {
-        let types = |(a, v): (&Aval, &Value)| a.dtype == v.dtype() && a.weak == v.weak() && *a.shape == *v.shape();
-        k.op == *op && k.args.len() == args.len() && k.device == device && k.args.iter().zip(args).all(types)
-    };
-    if let Some(found) = OP_PROGRAMS.get_hashed(hash_of(&hash), same) {
+fn op_program(
+    op: &OpRef,
+    args: &[Value],
+    device: DeviceId,
+    layout: Option<Layout>,
+) -> Result<Arc<Entry<OpKey, OpProgram>>> {
+    let hash = hash_of_call(op, args);
+    if let Some(found) = OP_PROGRAMS.get_hashed(hash_of(&hash), |k| k.is(op, args, device, layout.as_ref())) {
         return Ok(found);
     }
     let avals: SmallVec<[Aval; 3]> = args.iter().map(Value::aval).collect();
@@ -123,11 +187,14 @@ fn op_program(op: &OpRef, args: &[Value], device: DeviceId) -> Result<Arc<Entry<
     let outs = op.abstract_eval(&refs)?;
     let graph = Arc::new(lower_op(op, &refs, &outs)?);
     let source = Source { graph: &graph, donated: &[], device: device.index(), name: op.name(), options: &[] };
-    let compiled = engine::of(device)?.compile(&source)?;
+    let compiled = match &layout {
+        Some(layout) => layout.compile(&source)?,
+        None => engine::of(device)?.compile(&source)?,
+    };
     drop(refs);
     let inner: usize = op.subjaxprs().iter().map(|j| j.bytes()).sum();
     let (key, program) = (
-        OpKey { hash, op: op.clone(), args: avals, device },
+        OpKey { hash, op: op.clone(), args: avals, device, layout },
         OpProgram {
             outs,
             compiled,
@@ -192,7 +259,7 @@ impl<'a> Operands<'a> {
 /// Whether a run on a device can use an array's memory; CPU devices use the host's copy of any.
 #[inline]
 pub(crate) fn reachable(a: &Array, device: DeviceId) -> bool {
-    device.on_cpu() || a.device().single() == device.single()
+    device.on_cpu() || partitioned::reachable(a.device(), device)
 }
 
 pub(crate) fn constant(l: &Lit, device: DeviceId) -> Result<Memory> {
@@ -200,20 +267,27 @@ pub(crate) fn constant(l: &Lit, device: DeviceId) -> Result<Memory> {
     if device.on_cpu() { Ok(buffer.into()) } else { device::upload(&Aval::scalar(l.scalar.dtype), &buffer, device) }
 }
 
-fn run(program: &OpProgram, op: &OpRef, args: &[Value], placement: Placement) -> Result<Values> {
+/// The memory of an operation's results.
+fn run_program(program: &OpProgram, args: &[Value], placement: Placement) -> Result<Outputs> {
     let mut operands = Operands::new(placement.device);
     for a in args {
         operands.push(a)?;
     }
     let mut buffers: SmallVec<[Arg<'_>; 6]> = (0..args.len()).map(|i| Arg::Borrowed(operands.get(i))).collect();
     let elements = total(args.iter().map(|a| size(a.shape())).chain(program.outs.iter().map(Aval::size)));
-    let outs = long_work::run(elements, || program.compiled.run(&mut buffers, placement.device.index()))?;
+    long_work::run(elements, || program.compiled.run(&mut buffers, placement.device.index()))
+}
+
+fn run(program: &OpProgram, op: &OpRef, args: &[Value], placement: Placement) -> Result<Values> {
     if placement.device.is_sharded() || program.says_where {
-        let places =
-            sharded::of_operation(&program.places[usize::from(is_making())], op, args, &program.outs, placement)?;
-        return Ok(placed_each(outs, &program.outs, &places));
+        let known = &program.places[usize::from(is_making())];
+        let places = sharded::of_operation(known, op, args, &program.outs, placement)?;
+        if let Some(results) = run_over(op, args, placement, &places)? {
+            return Ok(results);
+        }
+        return Ok(placed_each(run_program(program, args, placement)?, &program.outs, &places));
     }
-    Ok(placed(outs, &program.outs, placement))
+    Ok(placed(run_program(program, args, placement)?, &program.outs, placement))
 }
 
 /// Result arrays of what a run gave.
@@ -249,9 +323,11 @@ pub fn scalar_array(lit: &Lit) -> Result<Array> {
 /// Makes the cache, as [`crate::init`] does.
 pub(crate) fn make_caches() {
     LazyLock::force(&OP_PROGRAMS);
+    LazyLock::force(&ASKED);
 }
 
 /// Forgets every program of a single operation.
 pub fn clear_cache() {
     OP_PROGRAMS.clear();
+    ASKED.clear();
 }

@@ -9,12 +9,13 @@
 
 mod cpu;
 pub mod cuda;
+mod cut;
 pub mod driven;
 pub mod kept;
 pub mod xla;
 
 use ferrax_base::{Arg, Buffer, Error, Memory, Outputs, Result, bail, error};
-use ferrax_ir::DeviceId;
+use ferrax_ir::{DeviceId, Tiles};
 use ferrax_loops::{Graph, Type};
 pub use ferrax_pjrt::safe::OptionValue;
 use std::sync::{Arc, OnceLock};
@@ -32,6 +33,18 @@ pub struct Source<'a> {
     pub name: &'a str,
     /// Options of the engine's compiler, by name.
     pub options: &'a Options,
+}
+
+/// How a program is cut over several devices with memories of their own.
+pub struct Cut {
+    /// The devices.
+    pub devices: Arc<[DeviceId]>,
+    /// How each parameter lies on them.
+    pub params: Vec<&'static Tiles>,
+    /// And each result.
+    pub results: Vec<&'static Tiles>,
+    /// How an array lies on them that each has all of.
+    pub whole: &'static Tiles,
 }
 
 /// Options of a compiler, by name.
@@ -91,8 +104,25 @@ pub trait Engine: Send + Sync {
     /// Compiles a program.
     fn compile(&self, source: &Source<'_>) -> Result<Box<dyn Compiled>>;
 
+    /// Compiles a program that several devices run together, each on its parts of the arguments; runs of it are given the
+    /// memory of whole arrays. The source's device says nothing.
+    fn compile_cut(&self, _source: &Source<'_>, _cut: &Cut) -> Result<Box<dyn Compiled>> {
+        Err(self.one_device())
+    }
+
     /// A copy of elements of the host, of this type, in the memory of a device.
     fn upload(&self, elements: &Buffer, ty: &Type, device: usize) -> Result<Memory>;
+
+    /// A copy of elements of the host, of this type, cut over several devices.
+    fn upload_cut(&self, _elements: &Buffer, _ty: &Type, _over: (&[DeviceId], &Tiles)) -> Result<Memory> {
+        Err(self.one_device())
+    }
+
+    /// The error of an engine that cuts nothing over devices.
+    #[cold]
+    fn one_device(&self) -> Error {
+        error!(NotImplemented, "arrays over several devices of platform {} are not implemented yet", self.platform())
+    }
 
     /// A copy of an array of a device of the engine's, without the host; nothing where the host has to be between.
     fn copy(&self, _memory: &Memory, _device: usize) -> Result<Option<Memory>> {

@@ -7,6 +7,7 @@
 
 use crate::device::{self, Placement};
 use crate::engine::{self, Compiled, Options};
+use crate::partitioned::Layout;
 use crate::queue::{self, Input, Pace, Work};
 use crate::watch::{self, Ran};
 use crate::{debug, dispatch, sharded};
@@ -33,6 +34,8 @@ struct Variant {
     consts: Vec<Array>,
     /// Arguments that may be donated; empty when none may.
     donated: SmallVec<[bool; 8]>,
+    /// How it lies on several devices, where it does.
+    layout: Option<Layout>,
 }
 
 /// A program ready to run.
@@ -109,19 +112,23 @@ pub fn clear_cache() {
 }
 
 impl Variant {
-    fn compile(of: &Executable, donated: &[bool], device: DeviceId) -> Result<Variant> {
+    fn compile(of: &Executable, donated: &[bool], device: DeviceId, layout: Option<Layout>) -> Result<Variant> {
         let mask: Vec<bool> = match donated {
             [] => Vec::new(),
             _ => of.mask(donated),
         };
         let (name, options) = (&*of.function.name, &*of.options);
         let source = engine::Source { graph: &of.graph, donated: &mask, device: device.index(), name, options };
-        let compiled = engine::of(device)?.compile(&source)?;
+        let compiled = match &layout {
+            Some(layout) => layout.compile(&source)?,
+            None => engine::of(device)?.compile(&source)?,
+        };
+        let device = layout.as_ref().map_or(device, |layout| layout.whole);
         let there = |c: &Array| {
             if dispatch::reachable(c, device) { Ok(c.clone()) } else { device::copied(c, c.aval().weak, device, true) }
         };
         let consts = of.consts.iter().map(there).collect::<Result<_>>()?;
-        Ok(Variant { compiled, device, consts, donated: SmallVec::from_slice(donated) })
+        Ok(Variant { compiled, device, consts, donated: SmallVec::from_slice(donated), layout })
     }
 
     /// Arguments whose memory the program reuses when it is donated.
@@ -178,7 +185,39 @@ impl Executable {
             return Ok(v);
         }
         // Two threads may both compile it; either's will do.
-        Ok(self.variants.push(Variant::compile(self, donate, device)?))
+        Ok(self.variants.push(Variant::compile(self, donate, device, None)?))
+    }
+
+    /// As [`Self::variant`], for several devices with memories of their own.
+    fn variant_over(&self, donate: &[bool], layout: Layout) -> Result<&Variant> {
+        let donate = if donate.contains(&true) { donate } else { &[] };
+        let same = |v: &Variant| v.donated.as_slice() == donate && v.layout.as_ref() == Some(&layout);
+        if let Some(v) = self.variants.find(same) {
+            return Ok(v);
+        }
+        Ok(self.variants.push(Variant::compile(self, donate, layout.whole, Some(layout))?))
+    }
+
+    /// The variant for a run on these arguments, where it runs, and where its results go if they are not all there.
+    fn chosen(
+        &self,
+        args: &[Value],
+        donate: &[bool],
+        placement: Placement,
+    ) -> Result<(&Variant, Placement, Option<sharded::Places>)> {
+        let sharded = placement.device.is_sharded() || self.says_where;
+        if !sharded {
+            return Ok((self.variant(donate, placement.device)?, placement, None));
+        }
+        let places = sharded::of_program(&self.places, &self.jaxpr, args, placement)?;
+        let consts: SmallVec<[Value; 4]> = self.consts.iter().map(|c| Value::Array(c.clone())).collect();
+        match Layout::of(placement, consts.iter().chain(args), &places) {
+            Some(layout) => {
+                let place = layout.place();
+                Ok((self.variant_over(donate, layout)?, place, Some(places)))
+            }
+            None => Ok((self.variant(donate, placement.device)?, placement, Some(places))),
+        }
     }
 
     /// Compiles for this set of donated arguments now, and gives those whose memory no result can use.
@@ -295,27 +334,26 @@ impl Executable {
             }
             return self.run_checked(args, placement);
         }
-        let variant = self.variant(donate, placement.device)?;
+        let (variant, placement, places) = self.chosen(args, donate, placement)?;
         donated_once(variant, args)?;
-        if placement.device.is_sharded() || self.says_where {
-            let places = sharded::of_program(&self.places, &self.jaxpr, args, placement)?;
-            if self.asynchronous(variant) {
-                let started = self.start(variant, args, placement, Some(&places))?;
-                return Ok(started.into_iter().map(Value::Array).collect());
-            }
-            let outs = self.run_variant(variant, args, placement)?;
-            return Ok(dispatch::placed_each(outs, &self.out_avals, &places));
-        }
         if self.asynchronous(variant) {
-            let started = self.start(variant, args, placement, None)?;
+            let started = self.start(variant, args, placement, places.as_deref())?;
             return Ok(started.into_iter().map(Value::Array).collect());
         }
-        Ok(dispatch::placed(self.run_variant(variant, args, placement)?, &self.out_avals, placement))
+        Ok(self.placed(self.run_variant(variant, args, placement)?, placement, places))
+    }
+
+    /// Result arrays of what a run gave: each where it goes, or where the program ran.
+    fn placed(&self, outs: Outputs, placement: Placement, places: Option<sharded::Places>) -> Values {
+        match places {
+            Some(places) => dispatch::placed_each(outs, &self.out_avals, &places),
+            None => dispatch::placed(outs, &self.out_avals, placement),
+        }
     }
 
     /// As [`Self::run`] for arrays of which none is donated, which is what most calls are; results go to `each`.
-    /// Gives false, and does nothing, in the debug modes, where arrays are on other devices, and where it is not known yet
-    /// how results are sharded.
+    /// Gives false, and does nothing, in the debug modes, where arrays are on other devices, where it is not known yet
+    /// how results are sharded, and where they are over devices other than the embedded CPU's.
     pub fn run_arrays(self: &Arc<Self>, args: &[&Array], mut each: impl FnMut(Array)) -> Result<bool> {
         self.check_args(args.len(), |i| (args[i].aval().dtype, &args[i].aval().shape))?;
         if debug::checking() {
@@ -325,7 +363,8 @@ impl Executable {
         let elsewhere = !place.device.on_cpu() && args.iter().any(|a| a.device() != place.device);
         let sharded = place.device.is_sharded() || self.says_where;
         let places = if sharded { self.places.find(args.iter().map(|a| sharded::of_array(a)), place) } else { None };
-        if elsewhere || (sharded && places.is_none()) {
+        let several = sharded && places.is_none_or(|all| all.iter().any(|to| !to.device.on_cpu()));
+        if elsewhere || several {
             return Ok(false);
         }
         let variant = self.variant(&[], place.device)?;
@@ -519,13 +558,8 @@ impl Executable {
 
     /// Runs the program, keeping donated arguments for the case that a result is bad.
     fn run_checked(&self, args: &[Value], placement: Placement) -> Result<Values> {
-        let outs = self.run_variant(self.variant(&[], placement.device)?, args, placement)?;
-        let results = if placement.device.is_sharded() || self.says_where {
-            let places = sharded::of_program(&self.places, &self.jaxpr, args, placement)?;
-            dispatch::placed_each(outs, &self.out_avals, &places)
-        } else {
-            dispatch::placed(outs, &self.out_avals, placement)
-        };
+        let (variant, placement, places) = self.chosen(args, &[], placement)?;
+        let results = self.placed(self.run_variant(variant, args, placement)?, placement, places);
         for r in &results {
             if debug::found(r)? {
                 return Err(crate::blame::program(&self.jaxpr, args, &results));

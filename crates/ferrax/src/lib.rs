@@ -15,6 +15,7 @@ pub mod engine;
 pub mod executable;
 pub mod function;
 pub mod numpy;
+mod partitioned;
 pub mod queue;
 mod report;
 pub mod sharded;

@@ -120,12 +120,13 @@ def _place_new_arrays(mesh: Mesh | None) -> None:
 
 @functools.lru_cache(maxsize=256)
 def _replicated(mesh: Mesh) -> Any:
-    """The place of arrays that each device of a mesh has all of; `None` without devices of the CPU."""
+    """The place of arrays that each device of a mesh has all of; `None` without devices of this process."""
+    from ferrax._processes import RemoteDevice
     from ferrax.sharding._named import NamedSharding
     from ferrax.sharding._placement import place
     from ferrax.sharding._spec import PartitionSpec
 
-    if mesh.empty or any(d.platform != "cpu" for d in mesh.devices.flat):
+    if mesh.empty or any(isinstance(d, RemoteDevice) for d in mesh.devices.flat):
         return None
     return place(NamedSharding(mesh, PartitionSpec()))
 

@@ -1,6 +1,7 @@
 """Putting arrays where a sharding says: numbers of shardings, checks, bare specs, constraints in programs.
 
-Devices of the embedded CPU share one memory, so an array over several of them is one buffer with a sharding. Read next:
+Devices of the embedded CPU share one memory, so an array over several of them is one buffer with a sharding. Devices of
+plugins have memories of their own, and such an array is a buffer on each. Read next:
 `_propagation.py` for the shardings of results, `_shards.py` for the parts.
 """
 
@@ -18,6 +19,7 @@ from ferrax._ferrax import Device, SingleDeviceSharding
 from ferrax._out_sharding import require_sharding
 from ferrax._processes import RemoteDevice
 from ferrax.sharding._context import concrete_mesh, context_mesh
+from ferrax.sharding._gspmd import GSPMDSharding
 from ferrax.sharding._mesh import AbstractMesh, AxisType, Mesh
 from ferrax.sharding._named import InMemory, NamedSharding, Sharding, is_abstract
 from ferrax.sharding._spec import UNCONSTRAINED, PartitionSpec, entry_names
@@ -35,7 +37,8 @@ def place(sharding: Any) -> Any:
       sharding: a `Sharding` of devices, or a device.
 
     Raises:
-      NotImplementedError: it is over several devices of a platform other than the CPU.
+      NotImplementedError: it is over devices of other processes.
+      ValueError: its devices are of several platforms.
     """
     if isinstance(sharding, Device):
         return sharding
@@ -54,24 +57,44 @@ def place(sharding: Any) -> Any:
             "without a cluster's transport. Use jax.experimental.multihost_utils to exchange values"
         )
     devices = list(_ferrax.devices("cpu"))[:1] if abstract else list(sharding._device_assignment)
-    if len(devices) > 1 and any(d.platform != "cpu" for d in devices):
-        raise NotImplementedError(
-            f"arrays over several devices of platform {devices[0].platform} are not implemented yet: they need XLA's "
-            "partitioner"
-        )
     whole = None if abstract else _replicated(sharding)
     replicated = None if whole is None else place(whole)
+    tiles = None if abstract else _tiles(sharding, devices)
     with _lock:
         if sharding not in _places:
-            _places[sharding] = _ferrax.intern_sharding(sharding, devices, replicated, repr(sharding))
+            _places[sharding] = _ferrax.intern_sharding(sharding, devices, replicated, repr(sharding), tiles)
     return _places[sharding]
 
 
 def _replicated(sharding: Any) -> Any:
     """The sharding by which each of its devices holds everything; `None` when it is that."""
+    if isinstance(sharding, GSPMDSharding) and not sharding.is_fully_replicated:
+        return GSPMDSharding.get_replicated(sharding._device_assignment, memory_kind=sharding.memory_kind)
     if not isinstance(sharding, NamedSharding) or sharding.spec == PartitionSpec():
         return None
     return NamedSharding(sharding.mesh, PartitionSpec(), memory_kind=sharding.memory_kind)
+
+
+def _tiles(sharding: Any, devices: list[Any]) -> tuple[list[int], int, list[int]] | None:
+    """How a sharding cuts arrays, for devices whose memories are their own; `None` for those that share one.
+
+    Returns:
+      The number of tiles along each axis, that of copies of a tile, and the devices by their places, those of the first
+      tile first.
+    """
+    if len(devices) == 1 or all(d.platform == "cpu" for d in devices):
+        return None
+    kinds = {d.platform for d in devices}
+    if len(kinds) > 1:
+        raise ValueError(f"{sharding} is over devices of several platforms: {', '.join(sorted(kinds))}")
+    spec = getattr(sharding, "spec", PartitionSpec())
+    # a sum that is still due is on each device, as if it were done: of its parts one has all, as on the embedded CPU
+    hlo = sharding._to_xla_hlo_sharding(len(spec))
+    if hlo.is_replicated():
+        return [], len(devices), list(range(len(devices)))
+    counts = hlo.tile_assignment_dimensions()
+    copies = counts.pop() if hlo.replicate_on_last_tile_dim() else 1
+    return counts, copies, hlo.tile_assignment_devices()
 
 
 def with_mesh(spec: Any, function: str) -> Any:

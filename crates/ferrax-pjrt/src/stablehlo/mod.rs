@@ -72,8 +72,21 @@ pub struct Places {
     pub parameter_shardings: Vec<String>,
     /// Values with the shardings that the program says they have, one behind the other.
     pub shardings: Vec<(u32, String)>,
+    /// How the program is cut over several devices, where it is.
+    pub partitions: Option<Partitions>,
     /// Graphs that are called for operations with notes for compilers: their notes, and the composite that they are.
     pub noted: Vec<(Arc<Graph>, Arc<str>, Option<Arc<str>>)>,
+}
+
+/// A program cut over devices, of which each runs a part.
+#[derive(Clone, Debug, Default)]
+pub struct Partitions {
+    /// How many devices there are.
+    pub count: usize,
+    /// How each parameter lies on them, as an attribute: `sdy.sharding` over the mesh of the places, or `mhlo.sharding`.
+    pub parameters: Vec<String>,
+    /// And each result.
+    pub results: Vec<String>,
 }
 
 /// A text as MLIR quotes it.
@@ -89,6 +102,9 @@ impl Places {
 
     /// How a parameter is sharded, as attributes.
     fn sharding(&self, i: usize) -> Option<String> {
+        if let Some(cut) = &self.partitions {
+            return Some(cut.parameters[i].clone());
+        }
         let found = self.parameter_shardings.get(i).filter(|s| !s.is_empty())?;
         Some(format!("sdy.sharding = #sdy.sharding{found}"))
     }
@@ -145,8 +161,13 @@ pub fn placed_module<'a>(
     };
     let main = shared.function(graph, donated, places)?;
     let mesh = places.and_then(|p| p.mesh.as_ref()).map_or(String::new(), |m| format!("  sdy.mesh @mesh = {m}\n"));
-    let counts =
-        if mesh.is_empty() { "attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} " } else { "" };
+    let count = match places.and_then(|p| p.partitions.as_ref()) {
+        Some(cut) => Some(cut.count),
+        None => mesh.is_empty().then_some(1),
+    };
+    let counts = count.map_or(String::new(), |n| {
+        format!("attributes {{mhlo.num_partitions = {n} : i32, mhlo.num_replicas = 1 : i32}} ")
+    });
     Ok(format!("module @jit {counts}{{\n{mesh}  func.func public @main{main}{}}}\n", shared.functions))
 }
 
@@ -170,7 +191,9 @@ impl Module<'_> {
             let place = places.map_or(String::new(), |p| p.parameter(i));
             format!("{}: {}{donor}{place}", a.name, tensor(&a.ty))
         });
-        let given: Vec<String> = results.iter().map(|r| tensor(&r.ty)).collect();
+        let cut = places.and_then(|p| p.partitions.as_ref());
+        let lies = |i: usize| cut.map_or(String::new(), |c| format!(" {{{}}}", c.results[i]));
+        let given: Vec<String> = results.iter().enumerate().map(|(i, r)| tensor(&r.ty) + &lies(i)).collect();
         let (listed, given) = (listed.collect::<Vec<_>>().join(", "), given.join(", "));
         Ok(format!("({listed}) -> ({given}) {{\n{text}  }}\n"))
     }

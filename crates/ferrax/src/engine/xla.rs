@@ -4,11 +4,12 @@
 //! none of them starts nothing. A name may also be asked for before anybody says where its plugin is. Programs are printed as StableHLO, compiled by the plugin and run asynchronously by it;
 //! an error of a run surfaces where its results are used.
 //!
-//! Read next: `ferrax_pjrt::stablehlo` for the printing, `ferrax_pjrt::safe` for the plugin's objects.
+//! Read next: `cut.rs` for several devices, `ferrax_pjrt::stablehlo` for the printing, `ferrax_pjrt::safe` for the plugin's objects.
 
-use super::{Compiled, Engine, Source, Stats, cuda, driven, kept};
+use super::{Compiled, Cut, Engine, Source, Stats, cuda, cut, driven, kept};
 use ferrax_base::memory::DeviceMemory;
 use ferrax_base::{Arg, Buffer, Error, Memory, Outputs, Result, bail, error};
+use ferrax_ir::{DeviceId, Tiles};
 use ferrax_loops::Type;
 pub use ferrax_pjrt::result::code_name;
 use ferrax_pjrt::safe::{self, Client, CompileOptions, Executable, Plugin};
@@ -21,7 +22,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// A plugin as an engine.
-struct Xla {
+pub(super) struct Xla {
     name: &'static str,
     place: OnceLock<Place>,
     started: OnceLock<Started>,
@@ -57,7 +58,7 @@ struct Started {
 
 /// Bytes of arrays on a device.
 #[derive(Default)]
-struct Counts {
+pub(super) struct Counts {
     in_use: AtomicUsize,
     peak: AtomicUsize,
 }
@@ -145,6 +146,25 @@ impl Xla {
     }
 }
 
+impl Xla {
+    /// What the plugin compiles of a text.
+    fn executable(&self, source: &Source<'_>, text: &str, mut options: CompileOptions) -> Result<Executable> {
+        let client = &self.started()?.client;
+        options.overrides = stablehlo::OPTIONS.map(|(name, on)| (name.to_owned(), OptionValue::Bool(on))).into();
+        options.overrides.extend_from_slice(source.options);
+        if self.compiled.fetch_add(1, Relaxed) % LOOKED_AT == LOOKED_AT - 1 && few_mappings_left() {
+            make_room();
+        }
+        match kept::compile(client, source.name, text, &options) {
+            Err(error) if lacks_room(&error) => {
+                make_room();
+                kept::compile(client, source.name, text, &options)
+            }
+            made => made,
+        }
+    }
+}
+
 impl Engine for &'static Xla {
     fn platform(&self) -> &'static str {
         self.name
@@ -182,20 +202,7 @@ impl Engine for &'static Xla {
         }
         let Started { client, target, counts } = self.started()?;
         let text = stablehlo::module(source.graph, source.donated, target)?;
-        let mut options = CompileOptions::on(client.device_id(source.device)?);
-        options.overrides = stablehlo::OPTIONS.map(|(name, on)| (name.to_owned(), OptionValue::Bool(on))).into();
-        options.overrides.extend_from_slice(source.options);
-        if self.compiled.fetch_add(1, Relaxed) % LOOKED_AT == LOOKED_AT - 1 && few_mappings_left() {
-            make_room();
-        }
-        let made = match kept::compile(client, source.name, &text, &options) {
-            Err(error) if lacks_room(&error) => {
-                make_room();
-                kept::compile(client, source.name, &text, &options)
-            }
-            made => made,
-        };
-        let executable = made?;
+        let executable = self.executable(source, &text, CompileOptions::on(client.device_id(source.device)?))?;
         let aliases = source.graph.aliases(source.donated);
         let results = source.graph.outputs.iter().map(|v| source.graph.ty(*v).bytes()).collect();
         Ok(Box::new(Program {
@@ -206,6 +213,33 @@ impl Engine for &'static Xla {
             device: source.device,
             counts: counts.clone(),
         }))
+    }
+
+    fn compile_cut(&self, source: &Source<'_>, over: &Cut) -> Result<Box<dyn Compiled>> {
+        if source.graph.calls_host() {
+            return cut::driven(self, source, over);
+        }
+        let Started { client, target, counts } = self.started()?;
+        let donated = cut::taken(over, source.graph, source.donated);
+        let places = cut::places(over, source.graph, target);
+        let text = stablehlo::placed_module(source.graph, &donated, target, Some(&places))?;
+        let ids = over.devices.iter().map(|d| client.device_id(d.index())).collect::<Result<Vec<_>>>()?;
+        let options = CompileOptions { shardy: places.mesh.is_some(), ..CompileOptions::partitioned(&ids) };
+        let executable = self.executable(source, &text, options)?;
+        let types = source.graph.outputs.iter().map(|&v| source.graph.ty(v).clone());
+        Ok(Box::new(cut::Program {
+            executable,
+            reusable: source.graph.aliases(&donated).iter().map(Option::is_some).collect(),
+            donated,
+            devices: over.devices.clone(),
+            results: types.zip(over.results.iter().map(|&t| t.clone())).collect(),
+            counts: counts.clone(),
+        }))
+    }
+
+    fn upload_cut(&self, elements: &Buffer, ty: &Type, (devices, tiles): (&[DeviceId], &Tiles)) -> Result<Memory> {
+        let Started { client, counts, .. } = self.started()?;
+        cut::Parts::upload(client, (elements, ty), (devices, tiles), counts)
     }
 
     fn upload(&self, elements: &Buffer, ty: &Type, device: usize) -> Result<Memory> {
@@ -251,7 +285,7 @@ fn make_room() {
 }
 
 /// What an array holds of a device's memory.
-struct Held {
+pub(super) struct Held {
     buffer: safe::Buffer,
     bytes: usize,
     device: usize,
@@ -259,10 +293,18 @@ struct Held {
 }
 
 impl Held {
-    fn new(buffer: safe::Buffer, bytes: usize, device: usize, counts: &Arc<[Counts]>) -> Held {
+    pub(super) fn new(buffer: safe::Buffer, bytes: usize, device: usize, counts: &Arc<[Counts]>) -> Held {
         let Counts { in_use, peak } = &counts[device];
         peak.fetch_max(in_use.fetch_add(bytes, Relaxed) + bytes, Relaxed);
         Held { buffer, bytes, device, counts: counts.clone() }
+    }
+
+    pub(super) fn buffer(&self) -> &safe::Buffer {
+        &self.buffer
+    }
+
+    pub(super) fn device(&self) -> usize {
+        self.device
     }
 }
 

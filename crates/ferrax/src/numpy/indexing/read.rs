@@ -126,7 +126,7 @@ fn basic(x: &Value, parts: &[Part]) -> Result<Value> {
     }
     debug_assert_eq!(start.len(), rank);
     let unit = strides.iter().all(|&s| s == 1);
-    let far = matches!(x, Value::Array(a) if !a.device().on_cpu());
+    let far = matches!(x, Value::Array(a) if !a.device().on_cpu() && !a.device().is_sharded());
     let out = if far && unit && start.iter().all(|s| i32::try_from(*s).is_ok()) {
         // where programs take milliseconds to compile, one does for all places
         let starts: Vec<Value> = start.iter().map(|s| weak(*s as i64)).collect::<Result<_>>()?;

@@ -1,0 +1,286 @@
+//! Arrays and programs over several devices of a plugin: a buffer on each, and a program that XLA cuts by shardings.
+//!
+//! What a program computes is said of whole arrays; how its arguments and results lie on the devices is said beside it,
+//! and XLA's partitioner finds what each device computes and sends to others.
+//!
+//! Read next: `xla.rs` for one device, `ferrax_ir::tiles` for which part is where.
+
+use super::xla::{Counts, Held, Xla};
+use super::{Compiled, Cut, Engine, Source, Stats};
+use ferrax_base::memory::DeviceMemory;
+use ferrax_base::{Arg, Buffer, Memory, Outputs, Result, error};
+use ferrax_ir::tiles::{Span, axes, runs};
+use ferrax_ir::{DeviceId, Tiles};
+use ferrax_loops::{Graph, Type, ValueId};
+use ferrax_pjrt::safe::{self, Client, Executable};
+use ferrax_pjrt::stablehlo::{Partitions, Places, Target};
+use smallvec::SmallVec;
+use std::any::Any;
+use std::sync::Arc;
+
+/// What an array holds of the memory of several devices.
+pub(super) struct Parts {
+    parts: Vec<Held>,
+    ty: Type,
+    tiles: Tiles,
+}
+
+impl Parts {
+    /// Brings the elements of an array to the devices, to each its part.
+    pub(super) fn upload(
+        client: &Arc<Client>,
+        (elements, ty): (&Buffer, &Type),
+        (devices, tiles): (&[DeviceId], &Tiles),
+        counts: &Arc<[Counts]>,
+    ) -> Result<Memory> {
+        let size = ty.dtype.size();
+        let part = |(place, device): (usize, &DeviceId)| {
+            let spans = tiles.spans(tiles.tile_of(place), &ty.shape);
+            let shape: Vec<usize> = spans.iter().map(|s| s.1).collect();
+            let own = part_of(elements.bytes(), size, &spans, &ty.shape);
+            let buffer = client.upload(&own, ty.dtype, &shape, device.index())?;
+            Ok(Held::new(buffer, own.len(), device.index(), counts))
+        };
+        let parts = devices.iter().enumerate().map(part).collect::<Result<_>>()?;
+        Ok(Memory::device(Parts { parts, ty: ty.clone(), tiles: tiles.clone() }))
+    }
+}
+
+impl DeviceMemory for Parts {
+    fn bytes(&self) -> usize {
+        self.ty.bytes()
+    }
+
+    fn ready(&self) -> bool {
+        self.parts.iter().all(Held::ready)
+    }
+
+    fn wait(&self) -> Result<()> {
+        self.parts.iter().try_for_each(Held::wait)
+    }
+
+    fn to_host(&self) -> Result<Buffer> {
+        let size = self.ty.dtype.size();
+        let mut whole = Buffer::allocate(self.ty.bytes())?;
+        // one device of those that have a tile
+        for (tile, place) in self.tiles.order.iter().step_by(self.tiles.copies).enumerate() {
+            let (part, spans) = (self.parts[*place].to_host()?, self.tiles.spans(tile, &self.ty.shape));
+            let mut rows = Vec::new();
+            let length = size * runs(&spans, &self.ty.shape, |at| rows.push(size * at));
+            for (at, row) in rows.into_iter().zip(part.bytes().chunks_exact(length.max(1))) {
+                whole.bytes_mut()[at..at + length].copy_from_slice(row);
+            }
+        }
+        Ok(whole)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// The elements of a part of an array.
+fn part_of(elements: &[u8], size: usize, spans: &[Span], shape: &[usize]) -> Vec<u8> {
+    let mut starts = Vec::new();
+    let length = size * runs(spans, shape, |at| starts.push(size * at));
+    starts.iter().flat_map(|&at| &elements[at..at + length]).copied().collect()
+}
+
+/// The oldest version of StableHLO whose plugins know Shardy.
+const SHARDY: [i64; 3] = [1, 8, 0];
+
+/// What XLA is told of how a program's parameters and results lie on devices: over the axes of a mesh, for Shardy, or, where
+/// no mesh says it or the plugin is too old, by HLO's tiles, for GSPMD.
+pub(super) fn places(cut: &Cut, graph: &Graph, target: &Target) -> Places {
+    let types = graph.param_types().iter().chain(graph.outputs.iter().map(|&v| graph.ty(v)));
+    let all: Vec<&Tiles> = cut.params.iter().chain(&cut.results).copied().collect();
+    let found = if target.version < SHARDY { None } else { axes(cut.devices.len(), &all) };
+    let mut said: Vec<String> = match &found {
+        Some(found) => found.entries.iter().zip(types).map(|(entries, ty)| by_axes(entries, ty.shape.len())).collect(),
+        None => {
+            all.iter().zip(types).map(|(t, ty)| format!("mhlo.sharding = \"{}\"", t.text(ty.shape.len()))).collect()
+        }
+    };
+    let results = said.split_off(cut.params.len());
+    let mesh = found.map(|found| {
+        let axes: Vec<String> = found.sizes.iter().enumerate().map(|(i, n)| format!("\"_{i}\"={n}")).collect();
+        format!("<[{}]>", axes.join(", "))
+    });
+    let partitions = Some(Partitions { count: cut.devices.len(), parameters: said, results });
+    Places { mesh, partitions, ..Places::default() }
+}
+
+/// A sharding over the axes of a mesh, as an attribute.
+fn by_axes(entries: &[Vec<usize>], rank: usize) -> String {
+    let entry = |axis: usize| {
+        let names: Vec<String> = entries.get(axis).into_iter().flatten().map(|i| format!("\"_{i}\"")).collect();
+        format!("{{{}}}", names.join(", "))
+    };
+    let entries: Vec<String> = (0..rank).map(entry).collect();
+    format!("sdy.sharding = #sdy.sharding<@mesh, [{}]>", entries.join(", "))
+}
+
+/// The donated parameters of a program that a result takes the memory of: one that lies on the devices as they do.
+pub(super) fn taken(cut: &Cut, graph: &Graph, donated: &[bool]) -> Vec<bool> {
+    let mut taken = donated.to_vec();
+    loop {
+        let aliases = graph.aliases(&taken);
+        let other = |(i, result): (usize, &Option<usize>)| result.is_some_and(|k| cut.params[i] != cut.results[k]);
+        match aliases.iter().enumerate().find(|&(i, result)| other((i, result))) {
+            Some((i, _)) => taken[i] = false,
+            None => return taken,
+        }
+    }
+}
+
+/// A plugin whose arrays all are whole on each of several devices.
+#[derive(Clone)]
+struct Whole {
+    plugin: &'static Xla,
+    devices: Arc<[DeviceId]>,
+    whole: &'static Tiles,
+}
+
+impl Engine for Whole {
+    fn platform(&self) -> &'static str {
+        self.plugin.platform()
+    }
+
+    fn devices(&self) -> Result<usize> {
+        self.plugin.devices()
+    }
+
+    fn compile(&self, source: &Source<'_>) -> Result<Box<dyn Compiled>> {
+        let all = |n: usize| vec![self.whole; n];
+        let (params, results) = (all(source.graph.params), all(source.graph.outputs.len()));
+        let cut = Cut { devices: self.devices.clone(), params, results, whole: self.whole };
+        self.plugin.compile_cut(source, &cut)
+    }
+
+    fn upload(&self, elements: &Buffer, ty: &Type, _: usize) -> Result<Memory> {
+        self.plugin.upload_cut(elements, ty, (&self.devices, self.whole))
+    }
+
+    fn stats(&self, device: usize) -> Stats {
+        self.plugin.stats(device)
+    }
+}
+
+/// A program that calls the host, which is driven from it: what lies between two calls is a program over the devices.
+/// What passes from one to another is whole on each of them.
+pub(super) fn driven(plugin: &&'static Xla, source: &Source<'_>, cut: &Cut) -> Result<Box<dyn Compiled>> {
+    let engine = Whole { plugin, devices: cut.devices.clone(), whole: cut.whole };
+    let graph = source.graph;
+    let moved = |types: Vec<Type>, params: Vec<&'static Tiles>, results: Vec<&'static Tiles>| {
+        let outputs = (0..types.len()).map(|i| ValueId(i as u32)).collect();
+        let same = Arc::new(Graph { params: types.len(), types, nodes: Vec::new(), outputs });
+        let over = Cut { devices: cut.devices.clone(), params, results, whole: cut.whole };
+        plugin.compile_cut(&Source { graph: &same, donated: &[], ..*source }, &over)
+    };
+    let results = graph.outputs.iter().map(|&v| graph.ty(v).clone()).collect();
+    let (all, given) = (vec![cut.whole; graph.params], vec![cut.whole; graph.outputs.len()]);
+    Ok(Box::new(Driven {
+        gathered: moved(graph.param_types().to_vec(), cut.params.clone(), all)?,
+        driven: super::driven::compile(&engine, &Source { donated: &[], ..*source })?,
+        spread: moved(results, given, cut.results.clone())?,
+        reusable: vec![false; graph.params],
+    }))
+}
+
+/// A program that calls the host, between what brings its arguments together and what cuts its results.
+struct Driven {
+    gathered: Box<dyn Compiled>,
+    driven: Box<dyn Compiled>,
+    spread: Box<dyn Compiled>,
+    reusable: Vec<bool>,
+}
+
+impl Compiled for Driven {
+    fn reusable(&self) -> &[bool] {
+        &self.reusable
+    }
+
+    fn run(&self, args: &mut [Arg<'_>], device: usize) -> Result<Outputs> {
+        let owned = |outs: Outputs| outs.into_iter().map(Arg::Owned).collect::<Vec<_>>();
+        let mut whole = owned(self.gathered.run(args, device)?);
+        let mut results = owned(self.driven.run(&mut whole, device)?);
+        self.spread.run(&mut results, device)
+    }
+
+    fn queues_itself(&self) -> bool {
+        true
+    }
+
+    fn text(&self) -> Result<String> {
+        self.driven.text()
+    }
+}
+
+/// A compiled program of several devices.
+pub(super) struct Program {
+    pub(super) executable: Executable,
+    pub(super) reusable: Vec<bool>,
+    /// Parameters that the program may take the memory of; empty when there are none.
+    pub(super) donated: Vec<bool>,
+    pub(super) devices: Arc<[DeviceId]>,
+    /// Results with how they lie on the devices.
+    pub(super) results: Vec<(Type, Tiles)>,
+    pub(super) counts: Arc<[Counts]>,
+}
+
+impl Compiled for Program {
+    fn reusable(&self) -> &[bool] {
+        &self.reusable
+    }
+
+    fn run(&self, args: &mut [Arg<'_>], _: usize) -> Result<Outputs> {
+        let mut lists: Vec<SmallVec<[&safe::Buffer; 8]>> =
+            vec![SmallVec::with_capacity(args.len()); self.devices.len()];
+        let mut kept: SmallVec<[i64; 8]> = SmallVec::new();
+        for (i, arg) in args.iter().enumerate() {
+            let memory = arg.device::<Parts>().filter(|m| m.parts.len() == self.devices.len());
+            let memory = memory.ok_or_else(|| error!(Internal, "an argument is not on the program's devices"))?;
+            for ((list, part), device) in lists.iter_mut().zip(&memory.parts).zip(&*self.devices) {
+                if part.device() != device.index() {
+                    return Err(error!(Internal, "an argument of {device:?} is on device {}", part.device()));
+                }
+                list.push(part.buffer());
+            }
+            if self.donated.get(i) == Some(&true) && !matches!(arg, Arg::Owned(_)) {
+                kept.push(i as i64);
+            }
+        }
+        let given = self.executable.execute_all(&lists.iter().map(|l| &l[..]).collect::<Vec<_>>(), &kept)?;
+        drop(lists);
+        for (arg, reused) in args.iter_mut().zip(&self.reusable) {
+            if *reused && matches!(arg, Arg::Owned(_)) {
+                *arg = Arg::Taken;
+            }
+        }
+        let mut parts: Vec<Vec<Held>> = self.results.iter().map(|_| Vec::with_capacity(self.devices.len())).collect();
+        for (buffers, (place, device)) in given.into_iter().zip(self.devices.iter().enumerate()) {
+            for ((buffer, list), (ty, tiles)) in buffers.into_iter().zip(&mut parts).zip(&self.results) {
+                let spans = tiles.spans(tiles.tile_of(place), &ty.shape);
+                let bytes = spans.iter().map(|s| s.1).product::<usize>() * ty.dtype.size();
+                list.push(Held::new(buffer, bytes, device.index(), &self.counts));
+            }
+        }
+        let whole = |(parts, (ty, tiles)): (Vec<Held>, &(Type, Tiles))| {
+            Memory::device(Parts { parts, ty: ty.clone(), tiles: tiles.clone() })
+        };
+        Ok(parts.into_iter().zip(&self.results).map(whole).collect())
+    }
+
+    fn queues_itself(&self) -> bool {
+        true
+    }
+
+    fn text(&self) -> Result<String> {
+        self.executable.about().text()
+    }
+
+    fn temporary_bytes(&self) -> Option<usize> {
+        let memory = self.executable.about().memory().ok().flatten()?;
+        usize::try_from(memory.temporary).ok()
+    }
+}

@@ -1,0 +1,81 @@
+//! Operations and programs over several devices whose memories are their own: which devices, and how operands and results
+//! lie on them.
+//!
+//! The devices of the embedded CPU share one memory and need none of this (`sharded.rs`). Elsewhere a program is compiled
+//! for how its operands lie and how its results are to lie, which the host's rules say.
+//!
+//! Read next: `engine/cut.rs` for what runs.
+
+use crate::device::Placement;
+use crate::engine::{self, Compiled, Cut, Source};
+use crate::sharded::Places;
+use ferrax_base::{Result, error};
+use ferrax_ir::{DeviceId, Tiles, Value};
+use smallvec::SmallVec;
+
+/// How a program lies on several devices.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Layout {
+    /// The sharding over the devices by which each holds everything: where operands from elsewhere go.
+    pub(crate) whole: DeviceId,
+    params: SmallVec<[DeviceId; 6]>,
+    results: SmallVec<[DeviceId; 2]>,
+}
+
+impl Layout {
+    /// Of a program that runs at a place, with these operands, constants first, and results; `None` where that is one device.
+    pub(crate) fn of<'a>(
+        place: Placement,
+        operands: impl Iterator<Item = &'a Value>,
+        results: &Places,
+    ) -> Option<Layout> {
+        let place =
+            Some(place.device).into_iter().chain(results.iter().map(|to| to.device)).find(|d| d.cut().is_some())?;
+        let whole = place.replicated();
+        let lies = |v: &Value| match v {
+            Value::Array(a) if reachable(a.device(), whole) => a.device(),
+            _ => whole,
+        };
+        Some(Layout {
+            whole,
+            params: operands.map(lies).collect(),
+            results: results.iter().map(|to| to.device).collect(),
+        })
+    }
+
+    /// The place where it runs.
+    pub(crate) fn place(&self) -> Placement {
+        Placement { device: self.whole, committed: true }
+    }
+
+    /// The program, compiled.
+    pub(crate) fn compile(&self, source: &Source<'_>) -> Result<Box<dyn Compiled>> {
+        let devices = self.whole.devices();
+        let tiles = |place: &DeviceId| -> Result<&'static Tiles> {
+            let over = place.cut().filter(|(sharding, _)| sharding.devices == devices);
+            over.map(|(_, tiles)| tiles).ok_or_else(|| {
+                error!(
+                    NotImplemented,
+                    "{} runs over the devices {devices:?} and gives a result over {:?}: programs whose results are over \
+                     other devices are not implemented",
+                    source.name,
+                    place.devices()
+                )
+            })
+        };
+        let each = |places: &[DeviceId]| places.iter().map(tiles).collect::<Result<Vec<_>>>();
+        let (params, results, whole) = (each(&self.params)?, each(&self.results)?, tiles(&self.whole)?);
+        let cut = Cut { devices: devices.clone(), params, results, whole };
+        engine::of(self.whole)?.compile_cut(source, &cut)
+    }
+}
+
+/// Whether memory at one place is what a run at another one takes.
+#[inline]
+pub(crate) fn reachable(from: DeviceId, device: DeviceId) -> bool {
+    match (from.cut(), device.cut()) {
+        (None, None) => from.single() == device.single(),
+        (Some((from, _)), Some((to, _))) => from.devices == to.devices,
+        _ => false,
+    }
+}
