@@ -547,11 +547,10 @@ def make_jaxpr(
 
         target = _with_axes(axes, call if places else fun)
         clock = _ferrax.trace_clock()
-        try:
-            with types_in_use((dynamic, kwargs)):
+        program = None
+        if not _has_types_of_references((dynamic, kwargs)):
+            with contextlib.suppress(_ferrax.ReferenceUsed), types_in_use((dynamic, kwargs)):
                 program = _ferrax.trace_to_jaxpr(target, dynamic, kwargs, "make_jaxpr")
-        except _ferrax.ReferenceUsed:
-            program = None
         if program is None or _ferrax.references_since(clock):
             from ferrax._ref_programs import program_of_call
 
@@ -565,6 +564,12 @@ def make_jaxpr(
     made.__qualname__ = f"make_jaxpr({made.__qualname__})"
     made.__module__ = "ferrax"
     return made
+
+
+def _has_types_of_references(args: Any) -> bool:
+    """Whether a type of a reference stands among arguments."""
+    refs = sys.modules.get("ferrax._refs")
+    return refs is not None and any(isinstance(x, refs.AbstractRef) for x in tree_util.tree_leaves(args))
 
 
 def _with_axes(axes: list[tuple[Any, int]], fun: Callable[..., Any]) -> Callable[..., Any]:

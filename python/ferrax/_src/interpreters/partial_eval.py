@@ -15,7 +15,7 @@ __getattr__ = unprovided_names(
     "DynamicJaxprTrace JaxprTracer Offloadable Recompute RecomputeType Saveable convert_constvars_jaxpr "
     "convert_invars_to_constvars custom_partial_eval_rules dce_jaxpr_consts dce_rules forwarding_rules "
     "inline_jaxpr_into_trace lower_jaxpr move_binders_to_front partial_eval_jaxpr_custom "
-    "partial_eval_jaxpr_custom_rules partial_eval_jaxpr_nounits trace_to_jaxpr trace_to_subjaxpr_nounits "
+    "partial_eval_jaxpr_custom_rules partial_eval_jaxpr_nounits trace_to_subjaxpr_nounits "
     "tracers_to_jaxpr",
     "programs are traced and split by the core",
     names_of(__name__, "ferrax.interpreters.partial_eval"),
