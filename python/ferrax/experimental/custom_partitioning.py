@@ -435,7 +435,7 @@ class custom_partitioning:
         if isinstance(self.sharding_rule, SdyShardingRule):
             return self.sharding_rule
         made = self.sharding_rule(mesh, list(operands), list(results))
-        return made if isinstance(made, SdyShardingRule) else _rule(made)
+        return made if isinstance(made, SdyShardingRule) else str_to_sdy_sharding_rule(made)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's value."""

@@ -12,11 +12,11 @@ from ferrax import _ferrax
 from ferrax._avals import AbstractValue
 from ferrax._ferrax import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from ferrax._primitives import Primitive
+from ferrax.extend.core._effects import Effect
 
 __all__ = [
     "AbstractToken",
     "CallPrimitive",
-    "Effect",
     "Effects",
     "Token",
     "call_impl",
@@ -24,17 +24,6 @@ __all__ = [
     "gensym",
     "new_jaxpr_eqn",
 ]
-
-
-class Effect:
-    """What an operation does besides computing: libraries make classes of it for primitives of their own.
-
-    >>> import ferrax as jax
-    >>> class Logs(jax.extend.core.Effect):
-    ...     pass
-    >>> isinstance(Logs(), jax.extend.core.Effect)
-    True
-    """
 
 
 #: A set of effects.
