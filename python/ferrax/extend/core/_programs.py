@@ -5,6 +5,7 @@ Read next: `crates/ferrax-python/src/api/jaxpr_build.rs`.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -233,6 +234,34 @@ def _debug_info(self: Jaxpr | ClosedJaxpr) -> Any:
     )
 
 
+class JaxprEqnContext:
+    """Settings that an equation was recorded under: they are part of the operation here, so that these say nothing.
+
+    >>> import ferrax as jax
+    >>> (equation,) = jax.make_jaxpr(lambda x: x + 1)(2).eqns
+    >>> with equation.ctx.manager:
+    ...     print(equation.primitive.bind(1, 2))
+    3
+    """
+
+    compute_type = None
+    threefry_partitionable = True
+    xla_metadata = None
+    remove_size_one_mesh_axis = False
+
+    @property
+    def cur_abstract_mesh(self) -> Any:
+        """The mesh in use."""
+        from ferrax.sharding import get_abstract_mesh
+
+        return get_abstract_mesh()
+
+    @property
+    def manager(self) -> contextlib.AbstractContextManager[None]:
+        """A context in which the equation may be evaluated."""
+        return contextlib.nullcontext()
+
+
 def _make_equation(
     cls: type,
     invars: Sequence[Any],
@@ -281,7 +310,7 @@ _METHODS: dict[type, dict[str, Any]] = {
         "__new__": staticmethod(_make_equation),
         "replace": _replace_eqn,
         "source_info": property(_source_info),
-        "ctx": property(lambda self: None, doc="Nothing: settings are part of the operation."),
+        "ctx": property(lambda self: JaxprEqnContext(), doc="Settings that it was recorded under."),
     },
 }
 for _class, _methods in _METHODS.items():
