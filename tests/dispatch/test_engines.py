@@ -57,7 +57,7 @@ for name in ("tpu", "cuda"):
     except RuntimeError as e:
         print(e)
 """)
-    assert text.count("Available backends are ['cpu', 'interpreter']") == 2 and "'tpu' requested" in text
+    assert text.count("Available backends are ['cpu', 'interpreter']") == 2 and "Unknown backend tpu." in text
 
 
 def test_the_platform_that_computes_by_default_is_a_setting():
