@@ -146,17 +146,19 @@ class AxisData:
     Args:
       name: the axis name of `vmap`, or None.
       size: number of rows.
+      spmd_name: kept as an attribute.
+      explicit_mesh_axis: likewise.
 
     >>> import ferrax as jax
     >>> jax.interpreters.batching.AxisData("i", 3).size
     3
     """
 
-    def __init__(self, name: Any, size: int):
+    def __init__(self, name: Any, size: int, spmd_name: Any = None, explicit_mesh_axis: Any = None):
         self.name = name
         self.size = size
-        self.spmd_name = None
-        self.explicit_mesh_axis = None
+        self.spmd_name = spmd_name
+        self.explicit_mesh_axis = explicit_mesh_axis
 
 
 def missing_rule(what: str, name: str) -> NotImplementedError:
