@@ -22,6 +22,7 @@ import numpy as np
 from ferrax import _ferrax, tree_util
 from ferrax._boundary import shielded
 from ferrax._high_values import classes as high_classes
+from ferrax._named_functions import name_of
 from ferrax._rust import implemented_by
 from ferrax._shapes import static_size
 from ferrax._texts import differences, short
@@ -382,7 +383,7 @@ def _with_batch_axes(mapped: Any, in_axes: Any, out_axes: Any) -> Any:
 
 def named_as(wrapper: Any, fun: Any, what: str) -> Any:
     """The wrapper of a function under its name, documented as `what` of it."""
-    wrapper.__name__ = getattr(fun, "__name__", "function")
+    wrapper.__name__ = name_of(fun)
     wrapper.__qualname__ = getattr(fun, "__qualname__", wrapper.__name__)
     wrapper.__wrapped__ = fun
     wrapper.__doc__ = f"{what} of {wrapper.__name__}."

@@ -17,7 +17,7 @@ import numpy as np
 
 from ferrax import _ferrax, tree_util
 from ferrax._boundary import shielded
-from ferrax._named_functions import name_function
+from ferrax._named_functions import name_function, name_of
 from ferrax._primitives import built_in
 from ferrax._typed import P, R
 
@@ -337,6 +337,7 @@ def checkpoint(
         rule = None if policy is None else _policy(policy)
         return program.out_tree.unflatten(_ferrax.bind_remat(program, leaves, prevent_cse, rule))
 
+    wrapped.__name__ = name_of(target)
     return shielded(wrapped)
 
 
