@@ -169,7 +169,7 @@ def _save_and_offload_only_these_names(
 
 def _offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
     """Results of dot products without batch axes may be kept; on the CPU all memory is the host's, so none moves."""
-    return DotsSaveable(only_if_no_batch_dims=True)
+    return checkpoint_policies.dots_with_no_batch_dims_saveable
 
 
 def _save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
