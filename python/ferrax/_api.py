@@ -22,6 +22,7 @@ import numpy as np
 from ferrax import _ferrax, tree_util
 from ferrax._boundary import shielded
 from ferrax._high_values import classes as high_classes
+from ferrax._named_functions import name_of
 from ferrax._rust import implemented_by
 from ferrax._shapes import static_size
 from ferrax._texts import differences, short
@@ -382,7 +383,7 @@ def _with_batch_axes(mapped: Any, in_axes: Any, out_axes: Any) -> Any:
 
 def named_as(wrapper: Any, fun: Any, what: str) -> Any:
     """The wrapper of a function under its name, documented as `what` of it."""
-    wrapper.__name__ = getattr(fun, "__name__", "function")
+    wrapper.__name__ = name_of(fun)
     wrapper.__qualname__ = getattr(fun, "__qualname__", wrapper.__name__)
     wrapper.__wrapped__ = fun
     wrapper.__doc__ = f"{what} of {wrapper.__name__}."
@@ -547,11 +548,10 @@ def make_jaxpr(
 
         target = _with_axes(axes, call if places else fun)
         clock = _ferrax.trace_clock()
-        try:
-            with types_in_use((dynamic, kwargs)):
+        program = None
+        if not _has_types_of_references((dynamic, kwargs)):
+            with contextlib.suppress(_ferrax.ReferenceUsed), types_in_use((dynamic, kwargs)):
                 program = _ferrax.trace_to_jaxpr(target, dynamic, kwargs, "make_jaxpr")
-        except _ferrax.ReferenceUsed:
-            program = None
         if program is None or _ferrax.references_since(clock):
             from ferrax._ref_programs import program_of_call
 
@@ -565,6 +565,12 @@ def make_jaxpr(
     made.__qualname__ = f"make_jaxpr({made.__qualname__})"
     made.__module__ = "ferrax"
     return made
+
+
+def _has_types_of_references(args: Any) -> bool:
+    """Whether a type of a reference stands among arguments."""
+    refs = sys.modules.get("ferrax._refs")
+    return refs is not None and any(isinstance(x, refs.AbstractRef) for x in tree_util.tree_leaves(args))
 
 
 def _with_axes(axes: list[tuple[Any, int]], fun: Callable[..., Any]) -> Callable[..., Any]:

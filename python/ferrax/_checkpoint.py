@@ -6,8 +6,10 @@ rest again. Read next: `crates/ferrax-ops/src/control/remat.rs`.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, overload
 
@@ -15,7 +17,7 @@ import numpy as np
 
 from ferrax import _ferrax, tree_util
 from ferrax._boundary import shielded
-from ferrax._named_functions import name_function
+from ferrax._named_functions import name_function, name_of
 from ferrax._primitives import built_in
 from ferrax._typed import P, R
 
@@ -89,40 +91,59 @@ def _nothing_saveable(*_: Any, **__: Any) -> bool:
     return False
 
 
-def _dots_saveable(primitive: Any, *_: Any, **__: Any) -> bool:
-    """Results of dot products may be kept."""
-    return str(primitive) in ("dot_general", "conv_general_dilated")
+@dataclasses.dataclass(frozen=True)
+class DotsSaveable:
+    """A policy: results of dot products may be kept.
+
+    Args:
+      only_if_no_batch_dims: only of those without batch axes, matrix products of activations and weights.
+    """
+
+    only_if_no_batch_dims: bool = False
+
+    def __call__(self, primitive: Any, *_: Any, **params: Any) -> bool:
+        if not self.only_if_no_batch_dims:
+            return str(primitive) in ("dot_general", "conv_general_dilated")
+        batch = str(params.get("dimension_numbers", "")).replace(" ", "")
+        return str(primitive) == "dot_general" and batch.endswith("([],[]))")
 
 
-def _dots_with_no_batch_dims_saveable(primitive: Any, *_: Any, **params: Any) -> bool:
-    """Results of dot products without batch axes may be kept: matrix products of activations and weights."""
-    if str(primitive) != "dot_general":
-        return False
-    batch = str(params.get("dimension_numbers", "")).replace(" ", "")
-    return batch.endswith("([],[]))")
+@dataclasses.dataclass(frozen=True)
+class SaveOnlyTheseNames:
+    """A policy: only values named by `checkpoint_name` with one of these names may be kept.
+
+    Args:
+      saveable_names: the names.
+    """
+
+    saveable_names: frozenset[str]
+
+    def __call__(self, primitive: Any, *_: Any, **params: Any) -> bool:
+        return str(primitive) == "name" and str(params.get("name")) in self.saveable_names
 
 
-def _save_names(names: frozenset[str]) -> Policy:
-    def policy(primitive: Any, *_: Any, **params: Any) -> bool:
-        return str(primitive) == "name" and str(params.get("name")) in names
+@dataclasses.dataclass(frozen=True)
+class SaveAnyNamesButThese:
+    """A policy: only values named by `checkpoint_name` may be kept, and not those with these names.
 
-    policy.__name__ = f"save_only_these_names({', '.join(sorted(names))})"
-    return policy
+    Args:
+      names: the names.
+    """
+
+    names: frozenset[str]
+
+    def __call__(self, primitive: Any, *_: Any, **params: Any) -> bool:
+        return str(primitive) == "name" and str(params.get("name")) not in self.names
 
 
 def _save_only_these_names(*names_which_can_be_saved: str) -> Policy:
     """Only values named by `checkpoint_name` with one of these names may be kept."""
-    return _save_names(frozenset(names_which_can_be_saved))
+    return SaveOnlyTheseNames(frozenset(names_which_can_be_saved))
 
 
 def _save_any_names_but_these(*names_not_to_save: str) -> Policy:
     """Only values named by `checkpoint_name` may be kept, and not those with these names."""
-    names = frozenset(names_not_to_save)
-
-    def policy(primitive: Any, *_: Any, **params: Any) -> bool:
-        return str(primitive) == "name" and str(params.get("name")) not in names
-
-    return policy
+    return SaveAnyNamesButThese(frozenset(names_not_to_save))
 
 
 def _save_anything_except_these_names(*names_not_to_save: str) -> Policy:
@@ -143,12 +164,12 @@ def _save_and_offload_only_these_names(
     offload_dst: str,
 ) -> Policy:
     """Only values with one of these names may be kept; on the CPU all memory is the host's, so none moves."""
-    return _save_names(frozenset([*names_which_can_be_saved, *names_which_can_be_offloaded]))
+    return SaveOnlyTheseNames(frozenset([*names_which_can_be_saved, *names_which_can_be_offloaded]))
 
 
 def _offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
     """Results of dot products without batch axes may be kept; on the CPU all memory is the host's, so none moves."""
-    return _dots_with_no_batch_dims_saveable
+    return checkpoint_policies.dots_with_no_batch_dims_saveable
 
 
 def _save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
@@ -171,16 +192,19 @@ class checkpoint_policies:
 
     everything_saveable = staticmethod(_everything_saveable)
     nothing_saveable = staticmethod(_nothing_saveable)
-    dots_saveable = staticmethod(_dots_saveable)
-    checkpoint_dots = staticmethod(_dots_saveable)
-    dots_with_no_batch_dims_saveable = staticmethod(_dots_with_no_batch_dims_saveable)
-    checkpoint_dots_with_no_batch_dims = staticmethod(_dots_with_no_batch_dims_saveable)
+    dots_saveable = DotsSaveable()
+    checkpoint_dots = dots_saveable
+    dots_with_no_batch_dims_saveable = DotsSaveable(only_if_no_batch_dims=True)
+    checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable
     save_only_these_names = staticmethod(_save_only_these_names)
     save_any_names_but_these = staticmethod(_save_any_names_but_these)
     save_anything_except_these_names = staticmethod(_save_anything_except_these_names)
     save_and_offload_only_these_names = staticmethod(_save_and_offload_only_these_names)
     offload_dot_with_no_batch_dims = staticmethod(_offload_dot_with_no_batch_dims)
     save_from_both_policies = staticmethod(_save_from_both_policies)
+
+
+_everything_saveable.__qualname__, _nothing_saveable.__qualname__ = "everything_saveable", "nothing_saveable"
 
 
 @functools.lru_cache(maxsize=256)
@@ -190,7 +214,7 @@ def _policy(fun: Policy) -> Any:
     def asked(primitive: Any, *args: Any, **params: Any) -> bool:
         return _is_kept(fun(built_in(primitive) if isinstance(primitive, str) else primitive, *args, **params))
 
-    return _ferrax.CheckpointPolicy(name_function(asked, getattr(fun, "__name__", "policy"), policy=fun))
+    return _ferrax.CheckpointPolicy(name_function(asked, re.sub(r"0x\w+", "0x" + 12 * "X", repr(fun)), policy=fun))
 
 
 def _positions_of(fun: Callable[..., Any], names: frozenset[str]) -> tuple[int, ...]:
@@ -313,6 +337,7 @@ def checkpoint(
         rule = None if policy is None else _policy(policy)
         return program.out_tree.unflatten(_ferrax.bind_remat(program, leaves, prevent_cse, rule))
 
+    wrapped.__name__ = name_of(target)
     return shielded(wrapped)
 
 

@@ -309,6 +309,12 @@ def _active(
 ) -> Any:
     """`fun` of the differentiated arguments alone, and those arguments."""
     numbers = [argnums] if isinstance(argnums, int) else list(argnums)
+    for n in numbers:
+        if not -len(args) <= n < len(args):
+            raise ValueError(
+                "Positional argument indices, e.g. for `static_argnums`, must have value greater than or equal to "
+                f"-len(args) and less than len(args), but got value {n} for len(args) == {len(args)}."
+            )
     numbers = [n % len(args) for n in numbers]
     if len(set(numbers)) < len(numbers):
         raise TypeError(f"argnums={argnums} names an argument more than once")

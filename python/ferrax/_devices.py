@@ -286,11 +286,17 @@ def default_backend() -> str:
     return str(next(iter(_ferrax.devices(None))).platform)
 
 
+def _known(backend: str | None) -> None:
+    """Raises RuntimeError where there is no platform of a name."""
+    if backend is not None:
+        _ferrax.devices(backend)
+
+
 def process_index(backend: str | None = None) -> int:
     """Number of this process among all.
 
     Args:
-      backend: accepted for compatibility.
+      backend: the name of a platform, which must be there.
 
     Returns:
       The number that `jax.distributed.initialize` got; 0 without it.
@@ -299,6 +305,7 @@ def process_index(backend: str | None = None) -> int:
     >>> jax.process_index()
     0
     """
+    _known(backend)
     return _processes.state.index
 
 
@@ -306,7 +313,7 @@ def process_count(backend: str | None = None) -> int:
     """Number of processes.
 
     Args:
-      backend: accepted for compatibility.
+      backend: the name of a platform, which must be there.
 
     Returns:
       The number that `jax.distributed.initialize` got; 1 without it.
@@ -315,6 +322,7 @@ def process_count(backend: str | None = None) -> int:
     >>> jax.process_count()
     1
     """
+    _known(backend)
     return _processes.state.count
 
 
@@ -322,7 +330,7 @@ def process_indices(backend: str | None = None) -> list[int]:
     """Numbers of all processes.
 
     Args:
-      backend: accepted for compatibility.
+      backend: the name of a platform, which must be there.
 
     Returns:
       Those from 0 on.
@@ -331,7 +339,7 @@ def process_indices(backend: str | None = None) -> list[int]:
     >>> jax.process_indices()
     [0]
     """
-    return list(range(_processes.state.count))
+    return list(range(process_count(backend)))
 
 
 def host_ids(backend: str | None = None) -> list[int]:

@@ -5,10 +5,11 @@ Read next: `_evaluate.py`, which finds a derivative rule by the printed form of 
 
 from __future__ import annotations
 
+import functools
 import weakref
 from typing import Any
 
-__all__ = ["name_function", "named_function"]
+__all__ = ["name_function", "name_of", "named_function"]
 
 _functions: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
 
@@ -31,6 +32,18 @@ def name_function(function: Any, name: str, **facts: Any) -> Any:
     vars(function).update(facts)
     _functions[function.__name__] = function
     return function
+
+
+def name_of(function: Any) -> str:
+    """The name of a function, also of one that `functools.partial` holds.
+
+    >>> import functools
+    >>> name_of(functools.partial(sum, [1])), name_of(3)
+    ('sum', '<unnamed function>')
+    """
+    while isinstance(function, functools.partial):
+        function = function.func
+    return str(getattr(function, "__name__", "<unnamed function>"))
 
 
 def named_function(name: str) -> Any:

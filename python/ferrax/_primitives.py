@@ -146,17 +146,19 @@ class AxisData:
     Args:
       name: the axis name of `vmap`, or None.
       size: number of rows.
+      spmd_name: kept as an attribute.
+      explicit_mesh_axis: likewise.
 
     >>> import ferrax as jax
     >>> jax.interpreters.batching.AxisData("i", 3).size
     3
     """
 
-    def __init__(self, name: Any, size: int):
+    def __init__(self, name: Any, size: int, spmd_name: Any = None, explicit_mesh_axis: Any = None):
         self.name = name
         self.size = size
-        self.spmd_name = None
-        self.explicit_mesh_axis = None
+        self.spmd_name = spmd_name
+        self.explicit_mesh_axis = explicit_mesh_axis
 
 
 def missing_rule(what: str, name: str) -> NotImplementedError:
@@ -420,12 +422,32 @@ class Primitive:
         from ferrax.interpreters.xla import apply_primitive
 
         if "impl" not in vars(self) or getattr(self.impl, "func", None) is apply_primitive:
+            handed_on = self._handed_on(rule, args, params)
+            if handed_on is not None:
+                return handed_on
             raise NotImplementedError(
                 f"the lowering of the primitive '{self.name}' is written for MLIR, which ferrax does not use: give it "
                 "as a function with ferrax.interpreters.mlir.lower_fun, or define the primitive's implementation "
                 "(def_impl), one that does not compile the primitive"
             )
         return self._called_back(args, params)
+
+    def _handed_on(self, rule: Any, args: list[Any], params: dict[str, Any]) -> list[Any] | None:
+        """What a lowering that builds no MLIR gives, which can be operands alone; None where it builds some."""
+        from ferrax.extend.lowering import LoweringRuleContext
+
+        avals = [_ferrax.typeof(a) for a in args]
+        outs = self._abstract(avals, params)[0]
+        context = LoweringRuleContext(None, None, None, self, avals, outs, None, None, None, platforms=("cpu",))
+        handles = [object() for _ in args]
+        try:
+            given = list(rule(context, *handles, **params))
+            places = [handles.index(x[0] if isinstance(x, (list, tuple)) and len(x) == 1 else x) for x in given]
+        except Exception:  # whatever a rule raises that asks handles for more than to be handed on
+            return None
+        if [(avals[i].shape, avals[i].dtype) for i in places] != [(a.shape, a.dtype) for a in outs]:
+            return None
+        return [args[i] for i in places]
 
     def _called_back(self, args: list[Any], params: dict[str, Any]) -> list[Any]:
         """The implementation called from the program, where the lowering is none that can be traced."""

@@ -533,7 +533,9 @@ def program_of_call(fun: Callable[..., Any], args: Any, kwargs: Any, clock: int)
     for leaf in leaves:
         if isinstance(leaf, _ref_views.TransformedRef) or type(leaf) in _high_values.classes:
             raise NotImplementedError("make_jaxpr of views of references, and of values that are no arrays")
-    types = [x.aval if isinstance(x, _refs.Ref) else typeof(x) for x in leaves]
+    types = [
+        x if isinstance(x, _refs.AbstractRef) else x.aval if isinstance(x, _refs.Ref) else typeof(x) for x in leaves
+    ]
 
     def flat(*values: Any) -> Any:
         given, named = tree.unflatten(values)
@@ -553,22 +555,22 @@ def discharged(closed: Any, should_discharge: Any = True) -> Any:
 
     Args:
       closed: the program.
-      should_discharge: which arguments, of those that are references; all of them must be.
+      should_discharge: which arguments, of those that are references; the others stay references.
 
     Returns:
-      A `ClosedJaxpr`.
+      A `ClosedJaxpr`; a `RefClosedJaxpr` where references stay.
     """
     if isinstance(closed, ClosedJaxpr):
         return closed
     program, refs = closed.jaxpr._program, closed.jaxpr._avals
     if closed.jaxpr._kept:
         raise NotImplementedError("discharge_state of a program that closes over references is not implemented")
-    wanted = should_discharge if isinstance(should_discharge, (list, tuple)) else [should_discharge] * len(refs)
-    if not all(want for want, v in zip(wanted, program.jaxpr.invars, strict=False) if v in refs):
-        raise NotImplementedError("discharge_state of some references only is not implemented")
+    variables = program.jaxpr.invars
+    wanted = [should_discharge] * len(variables) if isinstance(should_discharge, bool) else should_discharge
+    staying = {v: refs[v] for v, want in zip(variables, wanted, strict=True) if v in refs and not want}
 
     def run(*values: Any) -> Any:
-        env: dict[Any, Any] = dict(zip(program.jaxpr.invars, values, strict=True))
+        env: dict[Any, Any] = dict(zip(variables, values, strict=True))
         env.update(zip(program.jaxpr.constvars, program.consts, strict=True))
 
         def read(atom: Any) -> Any:
@@ -582,15 +584,23 @@ def discharged(closed: Any, should_discharge: Any = True) -> Any:
             else:
                 outs = eqn.apply(*operands)
             env.update(zip(eqn.outvars, outs, strict=True))
-        last = [env[v] for v in program.jaxpr.invars if v in refs]
+        last = [env[v] for v in variables if v in refs and v not in staying]
         return [*map(read, program.jaxpr.outvars), *last]
 
-    return _ferrax.trace_to_jaxpr(run, tuple(v.aval for v in program.jaxpr.invars), {}, "make_jaxpr")
+    if staying:
+        return program_of(run, [staying.get(v, v.aval) for v in variables])
+    return _ferrax.trace_to_jaxpr(run, tuple(v.aval for v in variables), {}, "make_jaxpr")
 
 
 def _applied(name: str, eqn: Any, env: dict[Any, Any], operands: Sequence[Any]) -> list[Any]:
     """Does an equation of a reference to the array that it holds; the equation's results."""
     whole, chain = operands[0], eqn.params["chain"]
+    if isinstance(whole, _refs.Ref):  # it stays a reference
+        views = _views(chain, operands[1:] if name == "get" else operands[2:])
+        part = _ref_views.TransformedRef(whole, views)
+        given = () if name == "get" else operands[1:2]
+        result = getattr(part, name)(*given)
+        return [] if name == "addupdate" else [result]
     if name == "get":
         return [_seen(whole, chain, operands[1:])]
     value, *rest = operands[1:]

@@ -7,6 +7,7 @@ Read next: `_api.py`.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -212,6 +213,11 @@ class Traced(_Stage):
 
         _check_devices(self._function)
         check_abstract(self._shardings, lowering_platforms)
+        effects = sys.modules.get("ferrax.extend.core._effects")  # without it, nobody has defined a primitive
+        if effects is not None:
+            from ferrax._src.effects import lowerable_effects
+
+            effects.refuse_effects(ValueError, "Cannot lower jaxpr with effects", lowerable_effects, self._program)
         return Lowered(self._function, self._args_info, self._out_tree)
 
 

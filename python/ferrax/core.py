@@ -128,6 +128,7 @@ _DEPRECATED = frozenset(
         "literalable_types",
         "no_axis_name",
         "pytype_aval_mappings",
+        "trace_ctx",
     ]
 )
 _REMOVED = {

@@ -222,8 +222,8 @@ class _Split:
         return list(debug_info("", fun, args, {}, static_argnums=self.nondiff).arg_names or ())
 
 
-def _static_positions(fun: Callable[..., Any], nums: Sequence[int], names: Sequence[str]) -> frozenset[int]:
-    positions = list(nums)
+def _static_positions(fun: Callable[..., Any], nums: int | Sequence[int], names: Sequence[str]) -> frozenset[int]:
+    positions = [nums] if isinstance(nums, int) else list(nums)
     if names:
         parameters = list(inspect.signature(fun).parameters)
         unknown = [n for n in names if n not in parameters]
@@ -254,7 +254,9 @@ class custom_jvp(Generic[P, R]):
     10.0
     """
 
-    def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
+    def __init__(
+        self, fun: Callable[P, R], nondiff_argnums: int | Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
+    ):
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.nondiff_argnums = _static_positions(fun, nondiff_argnums, nondiff_argnames)
@@ -505,7 +507,9 @@ class custom_vjp(Generic[P, R]):
     10.0
     """
 
-    def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
+    def __init__(
+        self, fun: Callable[P, R], nondiff_argnums: int | Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
+    ):
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.nondiff_argnums = _static_positions(fun, nondiff_argnums, nondiff_argnames)

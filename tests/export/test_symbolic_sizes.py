@@ -102,6 +102,9 @@ def test_what_is_said_of_variables_is_used():
 
 
 def test_mistakes_are_told():
+    def f(x, tree):
+        return x
+
     a, b = export.symbolic_shape("a, b")
     (other,) = export.symbolic_shape("a")
     with pytest.raises(InconclusiveDimensionOperation, match="comparison 'a' >= 'b' is inconclusive"):
@@ -110,8 +113,22 @@ def test_mistakes_are_told():
         int(a)
     with pytest.raises(TypeError, match="integer"):
         range(a)
-    with pytest.raises(ValueError, match="mixing of symbolic scopes"):
-        _ = a + other
+    for use, when in (
+        (lambda: a + other, "for linear combination"),
+        (lambda: 2 * b * other, "for operation mul"),
+        (lambda: a // other, "for operation floordiv"),
+        (lambda: a > other, "when comparing 'a' > 'a'"),
+    ):
+        text = rf"mixing of symbolic scopes {when}.\nExpected  scope \d+ created at .*test_symbolic_sizes.py:\d+:\d+ .*"
+        with pytest.raises(
+            ValueError, match=text + r"\nand found for 'a' \(unknown\) scope \d+ created at .*_sizes.py"
+        ):
+            use()
+    of = [ferrax.ShapeDtypeStruct((size,), "float32") for size in (a, other)]
+    with pytest.raises(
+        ValueError, match=r"(?s)scopes when exporting f.\n.*current \(from args\[0\]\) .* \(args\[1\]\['x'\]\)"
+    ):
+        export.export(ferrax.jit(f))(of[0], {"x": of[1]})
     with pytest.raises(ValueError, match="negative powers"):
         _ = a**-1
     with pytest.raises(ZeroDivisionError):

@@ -142,7 +142,7 @@ def test_programs_made_from_parts():
     np.testing.assert_allclose(jax.core.eval_jaxpr(jaxpr, [], 0.5)[0], np.sin(1.0), rtol=1e-6)
     closed = core.ClosedJaxpr(jaxpr, [])
     np.testing.assert_allclose(jax.grad(lambda v: core.jaxpr_as_fun(closed)(v)[0])(0.5), 2 * np.cos(1.0), rtol=1e-6)
-    with pytest.raises(ValueError, match="not defined by the program"):
+    with pytest.raises(core.JaxprTypeError, match="not defined"):
         core.Jaxpr([], [x], [z], eqns[:1])
 
 

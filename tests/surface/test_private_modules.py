@@ -70,7 +70,7 @@ WITHOUT = [
     ("indexing", "Slice"),
     ("interpreters.batching", "BatchTracer register_vmappable"),
     ("interpreters.mlir", "make_ir_context ModuleContext"),
-    ("interpreters.partial_eval", "partial_eval_jaxpr_nounits JaxprTracer"),
+    ("interpreters.partial_eval", "partial_eval_jaxpr_custom JaxprTracer"),
     ("lib", "gpu_sparse lapack jax_jit"),
     ("pickle_util", "dumps"),
     ("random", "PRNGSpec"),

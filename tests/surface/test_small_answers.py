@@ -94,3 +94,24 @@ def test_keys_take_keys():
             update(keys[1])
     with pytest.raises(ValueError, match="dtype int32 cannot take values of dtype key<fry>"):
         jnp.arange(3).at[0].set(keys[0])
+
+
+def test_names_of_functions_that_have_none():
+    """Those of partial functions are of what these hold."""
+    import functools
+
+    import jax as real
+
+    def f(x):
+        return x
+
+    class Called:
+        def __call__(self, x):
+            return x
+
+    partial = functools.partial(functools.partial(f))
+    for name in ("jit", "vmap", "grad", "value_and_grad", "checkpoint", "jacfwd", "jacrev", "hessian"):
+        for fun in (f, partial):
+            ours, theirs = (getattr(of, name)(fun) for of in (jax, real))
+            assert ours.__name__ == theirs.__name__ == "f", name
+    assert jax.jit(Called()).__name__ == real.jit(Called()).__name__ == "<unnamed function>"

@@ -288,7 +288,7 @@ def test_a_lowering_for_mlir_whose_implementation_compiles_it():
     odd_p = Primitive("odd")
     odd_p.def_impl(functools.partial(dispatch.apply_primitive, odd_p))
     odd_p.def_abstract_eval(lambda x: x)
-    mlir.register_lowering(odd_p, lambda ctx, x: [x])
+    mlir.register_lowering(odd_p, lambda ctx, x: [x.result])
     for call in (odd_p.bind, jax.jit(odd_p.bind)):
         with pytest.raises(NotImplementedError, match="the lowering of the primitive 'odd' is written for MLIR"):
             call(1.0)

@@ -35,3 +35,26 @@ def test_an_argument_is_differentiated_once(transform, numbers):
         transform(lambda x, y: x * y, argnums=numbers)(2.0, 3.0)
     got = transform(lambda x, y: x * y, argnums=(1, -2))(2.0, 3.0)
     assert len(got) == 2
+
+
+@pytest.mark.parametrize("name", ["grad", "value_and_grad", "jacfwd", "jacrev", "hessian"])
+@pytest.mark.parametrize("numbers", [-3, (0, -3), 2, (2, 0)], ids=str)
+def test_positions_out_of_range(name, numbers):
+    import jax as real
+
+    def refused(of):
+        with pytest.raises((TypeError, ValueError)) as found:
+            getattr(of, name)(lambda x, y: x * y, argnums=numbers)(2.0, 3.0)
+        return type(found.value), str(found.value)
+
+    (ours, text), (theirs, wanted) = refused(jax), refused(real)
+    assert ours is theirs and text.startswith(wanted.rstrip("."))
+
+
+def test_one_position_that_is_not_differentiated():
+    f = jax.custom_jvp(lambda n, x: x * n, nondiff_argnums=0)
+    f.defjvp(lambda n, primals, tangents: (f(n, *primals), 2 * tangents[0]))
+    assert jax.jvp(lambda x: f(3, x), (1.0,), (1.0,)) == (3.0, 2.0)
+    g = jax.custom_vjp(lambda n, x: x * n, nondiff_argnums=0)
+    g.defvjp(lambda n, x: (g(n, x), None), lambda n, _, ct: (5 * ct,))
+    assert jax.grad(lambda x: g(3, x))(1.0) == 5.0

@@ -132,3 +132,26 @@ def test_a_program_prints_the_same_each_time():
         if i % 3 == 0:
             del kept[::2]
     assert len(texts) == 1
+
+
+POLICIES = {
+    "names": lambda policies: policies.save_only_these_names("a"),
+    "other names": lambda policies: policies.save_any_names_but_these("a"),
+    "dots": lambda policies: policies.dots_saveable,
+    "matrices": lambda policies: policies.checkpoint_dots_with_no_batch_dims,
+    "all": lambda policies: policies.everything_saveable,
+    "none": lambda policies: policies.nothing_saveable,
+}
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_policies(name):
+    import jax
+
+    def shown_policy(of):
+        f = of.checkpoint(lambda x: of.numpy.sin(x), policy=POLICIES[name](of.checkpoint_policies))
+        return re.search(r"policy=(.*)", str(of.make_jaxpr(f)(1.0)))[1]
+
+    assert shown_policy(ferrax) == shown_policy(jax)
+    first, second = (POLICIES[name](ferrax.checkpoint_policies) for _ in range(2))
+    assert first == second and hash(first) == hash(second)

@@ -172,8 +172,53 @@ def test_errors():
     kept = jax.new_ref(jnp.zeros(2))
     with pytest.raises(NotImplementedError, match="closes over references"):
         discharge.discharge_state(jax.make_jaxpr(lambda: kept[0])())
-    two = jax.make_jaxpr(lambda x, y: x[0] + y[0])(kept, jax.new_ref(jnp.zeros(2)))
-    with pytest.raises(NotImplementedError, match="some references only"):
-        discharge.discharge_state(two, should_discharge=[True, False])
     with pytest.raises(Exception, match="vmapped value on an unbatched"):
         jax.make_jaxpr(lambda x: jax.vmap(lambda v: kept.__setitem__(0, v))(x))(jnp.ones(3))
+
+
+def test_programs_of_types_of_references():
+    def f(x, y):
+        x[...] += 2.0
+        y[0] = x[1]
+        return x[...]
+
+    import jax as real
+    from jax._src.interpreters import partial_eval as jax_pe
+    from jax._src.state import discharge as jax_discharge, types as jax_types
+    from jax._src.tree_util import FlatTree as JaxTree
+
+    from ferrax._src.tree_util import FlatTree
+
+    theirs = [jax_types.shaped_array_ref((3,), np.float32), jax_types.shaped_array_ref((2,), np.float32)]
+    ours = [types.shaped_array_ref((3,), np.float32), types.shaped_array_ref((2,), np.float32)]
+    debug = real.api_util.debug_info("test", f, (0, 0), {})
+    want, out = jax_pe.trace_to_jaxpr(f, JaxTree.flatten_args(*theirs), debug)
+    have, types_out = pe.trace_to_jaxpr(f, FlatTree.flatten_args(*ours), None)
+    assert str(have) == str(want) == str(jax.make_jaxpr(f)(*ours))
+    assert str(types_out.unflatten()) == str(out.unflatten())
+    x, y = jnp.arange(3.0), jnp.ones(2)
+    for should in (True, [True, True], [False, True], [True, False]):
+        less = discharge.discharge_state(have, should_discharge=should)
+        names = [str(v.aval) for v in less.jaxpr.invars]
+        wanted = jax_discharge.discharge_state(want, should_discharge=should)
+        assert names == [str(v.aval) for v in wanted.jaxpr.invars]
+        assert len(less.jaxpr.outvars) == len(wanted.jaxpr.outvars)
+        if isinstance(should, bool) or all(should):
+            results = jax.extend.core.jaxpr_as_fun(less)(x, y)
+            assert [r.tolist() for r in results] == [[2.0, 3.0, 4.0], [2.0, 3.0, 4.0], [3.0, 1.0]]
+        else:
+            assert {type(e).__name__ for e in less.jaxpr.effects} == {type(e).__name__ for e in wanted.effects}
+
+
+def test_programs_of_trees():
+    from ferrax._src.tree_util import FlatTree
+
+    aval = jax.typeof(1.0)
+    args = FlatTree.flatten_args({"a": aval, "b": aval}, (aval,))
+    program, out = pe.trace_to_jaxpr(lambda x, y: {"c": x["a"] * y[0], "d": x["b"]}, args, None)
+    assert list(out.unflatten()) == ["c", "d"] and len(program.in_avals) == 3
+    assert [float(x) for x in jax.extend.core.jaxpr_as_fun(program)(2.0, 3.0, 5.0)] == [10.0, 3.0]
+    flat = FlatTree.flatten_args(aval, aval)
+    kwargs = {"fun_takes_flat_tree_arg": True, "fun_returns_flat_tree": True}
+    program, out = pe.trace_to_jaxpr(lambda x, y: x.map2(lambda a, b: a - b, y), flat, None, **kwargs)
+    assert [float(x) for x in jax.extend.core.jaxpr_as_fun(program)(2.0, 3.0)] == [-1.0] and len(out) == 1

@@ -397,7 +397,7 @@ fn list(docs: Vec<Doc>, separator: &str) -> Doc {
 
 /// A text up to where something is in memory; an address that is struck out with `X` stays.
 fn without_address(text: &str) -> &str {
-    match text.split_once(" at 0x") {
+    match text.rsplit_once(" at 0x") {
         Some((name, address)) if !address.starts_with('X') => name,
         _ => text,
     }

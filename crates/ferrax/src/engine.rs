@@ -205,12 +205,7 @@ pub fn unknown(name: &str) -> Error {
         "cuda" | "gpu" => cuda::missing().map_or_else(String::new, |why| format!("\n{why}")),
         _ => String::new(),
     };
-    error!(
-        Runtime,
-        "Unknown backend: '{name}' requested, but no platforms that are instances of {name} are present. Platforms \
-         present are: {}{why}",
-        platforms().join(",")
-    )
+    error!(Runtime, "Unknown backend {name}. Available backends are ['{}']{why}", platforms().join("', '"))
 }
 
 /// Adds an engine; gives the number of its platform. Errors when there is one of its name.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn
 
 import numpy as np
@@ -23,7 +23,9 @@ from ferrax.errors import (
     TracerIntegerConversionError as TracerIntegerConversionError,
     UnexpectedTracerError as UnexpectedTracerError,
 )
-from ferrax.extend.core import AbstractToken
+from ferrax.extend.core import AbstractToken, Literal
+from ferrax.extend.core._programs import JaxprEqnContext as JaxprEqnContext
+from ferrax.extend.core._traces import trace_numbered
 from ferrax.ref import Ref as Ref, freeze as freeze, new_ref as new_ref
 
 AxisName = Any
@@ -49,6 +51,88 @@ _others = names_of(__name__, "ferrax.extend.core", "ferrax.extend.core.primitive
 def trace_state_clean() -> bool:
     """Whether no transformation is at work."""
     return bool(_ferrax.current_trace() == 0)
+
+
+class AxisEnv:
+    """The named axes in force.
+
+    Args:
+      axis_sizes: their sizes by name.
+
+    >>> AxisEnv({"rows": 2}).axis_size("rows")
+    2
+    """
+
+    def __init__(self, axis_sizes: Mapping[Any, int] | None = None):
+        self.axis_sizes = dict(axis_sizes or {})
+
+    def axis_size(self, axis_name: Any) -> int:
+        """The size of an axis; NameError where there is none of the name."""
+        if axis_name not in self.axis_sizes:
+            raise NameError(f"unbound axis name: {axis_name}")
+        return self.axis_sizes[axis_name]
+
+    def axis_exists(self, axis_name: Any) -> bool:
+        """Whether there is an axis of the name."""
+        return axis_name in self.axis_sizes
+
+    def axis_names(self) -> tuple[Any, ...]:
+        """The names."""
+        return tuple(self.axis_sizes)
+
+
+class TracingContext:
+    """What is at work: a transformation, and named axes.
+
+    >>> import ferrax as jax
+    >>> from ferrax._src.core import trace_ctx
+    >>> trace_ctx.is_top_level(), jax.jit(lambda: trace_ctx.is_top_level() or 1)().item()
+    (True, 1)
+    """
+
+    __slots__ = ()
+
+    @property
+    def trace(self) -> Any:
+        """The transformation."""
+        return trace_numbered(_ferrax.current_trace())
+
+    @property
+    def axis_env(self) -> AxisEnv:
+        """The named axes."""
+        return AxisEnv(dict(_ferrax.named_axes()))
+
+    def is_top_level(self) -> bool:
+        """Whether there are neither a transformation nor named axes."""
+        return trace_state_clean() and not _ferrax.named_axes()
+
+
+#: The one of no transformation.
+eval_trace = trace_numbered(0)
+trace_ctx = TracingContext()
+
+
+def get_axis_env() -> AxisEnv:
+    """The named axes in force."""
+    return trace_ctx.axis_env
+
+
+def last_used(jaxpr: Any) -> dict[Any, Any]:
+    """For each variable of a program the equation that reads it last; None for results of the program."""
+    last = {v: None for v in jaxpr.outvars if not isinstance(v, Literal)}
+    for eqn in reversed(jaxpr.eqns):
+        for v in eqn.invars:
+            if not isinstance(v, Literal):
+                last.setdefault(v, eqn)
+    return last
+
+
+def clean_up_dead_vars(eqn: Any, env: dict[Any, Any], last_used: dict[Any, Any]) -> None:
+    """Takes values out of an environment that no equation behind this one reads."""
+    for v in {v for v in eqn.invars if not isinstance(v, Literal)}:
+        last = last_used[v]  # a program's equations are new objects each time
+        if last is not None and (last.invars, last.outvars) == (eqn.invars, eqn.outvars):
+            env.pop(v, None)
 
 
 def is_concrete(x: Any) -> bool:
@@ -214,10 +298,10 @@ def _public(name: str) -> Any:
 
 __getattr__ = unprovided_names(
     __name__,
-    "AvalMutableQDD AvalQDD AxisEnv ClosedCallPrimitive EvalTrace InputType JaxprEqnContext JaxprPpContext "
+    "AvalMutableQDD AvalQDD ClosedCallPrimitive EvalTrace InputType JaxprPpContext "
     "JaxprPpSettings ManualAxisType MemorySpace MutableTypecheckVal NamedAxisEffect QuasiDynamicData ShardingTypeError "
-    "array_ref_effect aval_mapping_handlers clean_up_dead_vars cur_aval_qdd cur_qdd eval_trace freeze_p get_axis_env "
-    "internal_mutable_array_effect pp_eqn_rules pp_jaxpr ref_p reset_trace_state trace_ctx",
+    "array_ref_effect aval_mapping_handlers cur_aval_qdd cur_qdd freeze_p internal_mutable_array_effect "
+    "pp_eqn_rules pp_jaxpr ref_p reset_trace_state",
     "it is part of how JAX traces, and ferrax's core traces",
     _public,
 )

@@ -1,13 +1,13 @@
 """Effects of programs, and sets of their classes that say where they are allowed.
 
-Nothing of ferrax's asks these sets: which effects a program may have does not depend on them.
+The sets concern effects of users' primitives: loops and branches ask them, and so does lowering.
 """
 
 from collections.abc import Iterable
 from typing import Any
 
 from ferrax._src._public import names_of
-from ferrax._src._unprovided import unprovided_names
+from ferrax.extend.core._effects import Effect as Effect, JaxprInputEffect as JaxprInputEffect
 
 
 class EffectTypeSet:
@@ -51,9 +51,4 @@ custom_derivatives_allowed_effects = EffectTypeSet()
 remat_allowed_effects = EffectTypeSet()
 partial_eval_kept_effects = EffectTypeSet()
 
-__getattr__ = unprovided_names(
-    __name__,
-    "JaxprInputEffect",
-    "effects of references are not classes of programs here",
-    names_of(__name__, "ferrax.extend.core"),
-)
+__getattr__ = names_of(__name__, "ferrax.extend.core")

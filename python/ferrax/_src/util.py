@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from ferrax._ferrax import ClosedJaxpr, Jaxpr
 from ferrax.api_util import safe_map as safe_map, same_lengths
 from ferrax.config import config
 
@@ -33,6 +34,7 @@ __all__ = [
     "fun_name",
     "memoize",
     "merge_lists",
+    "multi_weakref_lru_cache",
     "moveaxis",
     "partition_list",
     "safe_map",
@@ -50,6 +52,7 @@ __all__ = [
     "unflatten",
     "unzip2",
     "unzip3",
+    "weakref_cache_key_types",
     "weakref_lru_cache",
     "wrap_name",
     "wraps",
@@ -280,6 +283,59 @@ class _WeakCache:
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
+
+
+#: Classes of arguments that `multi_weakref_lru_cache` does not keep alive.
+weakref_cache_key_types: set[type] = {Jaxpr, ClosedJaxpr}
+
+
+def multi_weakref_lru_cache(
+    call: Callable[..., Any], *, maxsize: int | None = 2048, trace_context_in_key: bool = True
+) -> Any:
+    """`cache` that does not keep arguments of the classes in `weakref_cache_key_types` alive, in tuples and dicts too.
+
+    What belongs to one of them goes when it goes.
+    """
+    return _MultiWeakCache(call, maxsize, trace_context_in_key, None)
+
+
+_DICT = object()  # tells a dict's items from a set
+
+
+class _MultiWeakCache(_WeakCache):
+    """A function with results that are kept by its arguments, some of which are not kept alive."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+        references: list[Any] = []
+        key = (self._context(), self._weak(args, references), self._weak(kwargs, references))
+        with self._lock:
+            if key in self._rows:
+                self._rows.move_to_end(key)
+                self._hits += 1
+                return self._rows[key][1]
+            self._misses += 1
+        result = self._f(*args, **kwargs)
+        with self._lock:
+            self._rows[key] = (references, result)
+            while self._maxsize is not None and len(self._rows) > self._maxsize:
+                self._rows.popitem(last=False)
+        return result
+
+    def _weak(self, value: Any, references: list[Any]) -> Any:
+        """The value with weak references in place of what is not kept alive, which `references` gets, too."""
+        if type(value) in weakref_cache_key_types:
+            references.append(weakref.ref(value, self._forget))
+            return references[-1]
+        if type(value) is tuple:
+            return tuple(self._weak(v, references) for v in value)
+        if type(value) is dict:
+            return _DICT, frozenset((k, self._weak(v, references)) for k, v in value.items())
+        return value
+
+    def _forget(self, reference: Any) -> None:
+        with self._lock:
+            for key in [key for key, (references, _) in self._rows.items() if any(r is reference for r in references)]:
+                del self._rows[key]
 
 
 def toposort(nodes: Iterable[Any]) -> list[Any]:

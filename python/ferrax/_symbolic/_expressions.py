@@ -165,7 +165,10 @@ def _operand(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     @functools.wraps(method)
     def on_sizes(self: _DimExpr, other: Any) -> Any:
         if isinstance(other, _DimExpr):
-            self.scope._check_same(other, f"in {method.__name__.strip('_')}")
+            name = method.__name__.strip("_")
+            self.scope._check_same(
+                other, "for linear combination" if name in ("add", "sub") else f"for operation {name}"
+            )
         elif not is_whole(other):
             return getattr(self.__jax_array__(), method.__name__)(other)
         return method(self, other)

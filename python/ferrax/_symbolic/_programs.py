@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ferrax import _ferrax
+from ferrax import _ferrax, tree_util
 from ferrax._symbolic._expressions import _DimExpr
 from ferrax._symbolic._scopes import SymbolicScope
 from ferrax._symbolic._text import read_size
@@ -86,6 +86,18 @@ def scope_of(shapes: Sequence[Sequence[Any]]) -> SymbolicScope | None:
         scope = scope or size.scope
         scope._check_same(size, "in the arguments of one function")
     return scope
+
+
+def check_scopes(args: Any, kwargs: Any, name: str) -> None:
+    """Raises ValueError where the symbolic sizes of a function's arguments are of several scopes."""
+    first: tuple[SymbolicScope, str] | None = None
+    paths = tree_util.tree_flatten_with_path((args, kwargs))[0]
+    for (which, *path), leaf in paths:
+        for size in getattr(leaf, "shape", ()):
+            if isinstance(size, _DimExpr):
+                text = ("kwargs" if which.idx else "args") + tree_util.keystr(tuple(path))
+                first = first or (size.scope, text)
+                first[0]._check_same(size, f"when exporting {name}", f"current (from {first[1]})", text)
 
 
 def written(size: Any) -> Any:

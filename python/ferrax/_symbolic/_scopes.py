@@ -24,6 +24,13 @@ _HELP = (
 )
 
 
+def _here() -> str:
+    """The user's line that is running."""
+    from ferrax.extend.source_info_util import current, summarize
+
+    return summarize(current())
+
+
 @dataclasses.dataclass(frozen=True)
 class Constraint:
     """That a difference is at least 0, or equal to 0.
@@ -65,6 +72,7 @@ class SymbolicScope:
         self._relations: Relations | None = None
         self._found: dict[Any, tuple[float, float]] = {}
         self._texts = list(constraints_str)
+        self._place = _here()
         for text in constraints_str:
             if not isinstance(text, str):
                 raise ValueError(f"SymbolicScope constraint must be a string: got {text!r}")
@@ -73,16 +81,16 @@ class SymbolicScope:
             self._known()
 
     def __str__(self) -> str:
-        lines = [f"{id(self)}", *(["with constraints:"] if self._explicit else [])]
+        lines = [f"{id(self)} created at {self._place}", *(["with constraints:"] if self._explicit else [])]
         return " ".join(lines) + "".join(f"\n  {c.text}" for c in self._explicit)
 
     __repr__ = __str__
 
-    def _check_same(self, other: _DimExpr, when: str) -> None:
+    def _check_same(self, other: _DimExpr, when: str, mine: str = "", theirs: str = "unknown") -> None:
         if other.scope is not self:
             raise ValueError(
-                f"Invalid mixing of symbolic scopes {when}.\nExpected scope {self}\n"
-                f"and found for '{other}' scope {other.scope}\n"
+                f"Invalid mixing of symbolic scopes {when}.\nExpected {mine} scope {self}\n"
+                f"and found for '{other}' ({theirs}) scope {other.scope}\n"
                 "Sizes that meet are to be made with one `scope`, or by one call of `symbolic_shape`."
             )
 

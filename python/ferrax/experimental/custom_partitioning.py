@@ -25,7 +25,7 @@ BATCHING = "…"
 
 
 def _is_batching(factor: Any) -> bool:
-    return isinstance(factor, str) and factor.startswith(BATCHING)
+    return isinstance(factor, str) and factor[:1] == BATCHING and (len(factor) == 1 or factor[1:].isdigit())
 
 
 class CompoundFactor(tuple[str, ...]):
@@ -43,15 +43,20 @@ class CompoundFactor(tuple[str, ...]):
         if len(factors) < 2:
             raise ValueError("A compound factor should contain at least two factors")
         for factor in factors:
+            if not isinstance(factor, str):
+                raise ValueError(f"Each element of CompoundFactor must be a str, but got {type(factor)}")
+            if _is_batching(factor):
+                raise ValueError("Ellipsis can't be used in a compound factor")
             _check_name(factor)
         return super().__new__(cls, factors)
 
 
-def _check_name(factor: Any) -> None:
-    if not isinstance(factor, str):
-        raise ValueError(f"Each element of CompoundFactor must be a str, but got {type(factor)}")
+def _check_name(factor: str) -> None:
     if not factor[:1].isalpha():
-        raise ValueError(f"Factor names have to start with a letter, but got '{factor}'")
+        raise ValueError(f"Factor names have to start with a letter, but got '{factor[:1]}'")
+    for char in factor:
+        if not (char.isalnum() or char == "_"):
+            raise ValueError(f"Unknown character '{char}'")
 
 
 class ArrayMapping(tuple[Any, ...]):
@@ -155,7 +160,7 @@ class SdyShardingRule:
             return [one(m, len(s), f"{at}th {what}") for at, (m, s) in enumerate(zip(mappings, shapes, strict=True))]
 
         def one(mapping: Any, rank: int, what: str) -> list[Any]:
-            group = mapping[0] if mapping and _is_batching(mapping[0]) else None
+            group = mapping[0].ljust(2, "0") if mapping and _is_batching(mapping[0]) else None
             named = list(mapping[group is not None :])
             extra = rank - len(named)
             if extra < 0 or (group is None and extra):
@@ -206,53 +211,90 @@ class SdyShardingRule:
         return size
 
 
-_TOKEN = re.compile(r"\s*(?:(\.\.\.)(\w*)|(\w+)|(.))")
+_TOKEN = re.compile(rf"({BATCHING})(\d*)|(\w+)|([^ ])")
 
 
-def _mapping(text: str) -> ArrayMapping:
-    """The factors of one array, from a rule's text."""
-    out: list[Any] = []
+def _arrays(text: str) -> list[ArrayMapping]:
+    """The factors of each array of one side of a rule."""
+    done: list[ArrayMapping] = []
+    axes: list[Any] = []
     inner: list[str] | None = None
-    for dots, group, name, other in _TOKEN.findall(text.strip()):
-        if dots and inner is not None:
-            raise ValueError("Ellipsis can only be used at the beginning of a dimension")
-        if dots:
-            out.append(BATCHING + (group or "0"))
-        elif name and inner is not None:
-            inner.append(name)
+    for batch, group, name, other in _TOKEN.findall(text):
+        if batch:
+            if axes or inner is not None:
+                raise ValueError("Ellipsis can only be used at the beginning of a dimension")
+            axes.append(BATCHING + str(int(group or 0)))
         elif name:
-            out.append(name)
-        elif other == "(" and inner is None:
-            inner = []
+            if name[0].isdigit():
+                raise ValueError(f"Factor names have to start with a letter, but got '{name[0]}'")
+            (axes if inner is None else inner).append(name)
+        elif other == ",":
+            done.append(ArrayMapping(*axes))
+            axes = []
         elif other == "(":
-            raise ValueError("Compound factors should be one level, nested brackets are not allowed")
-        elif other == ")" and inner is not None:
+            if inner is not None:
+                raise ValueError("Compound factors should be one level, nested brackets are not allowed")
+            inner = []
+        elif other == ")":
+            if inner is None:
+                raise ValueError("Brackets are not balanced")
             if len(inner) < 2:
                 raise ValueError("Brackets should contain at least two factors")
-            out.append(CompoundFactor(*inner))
+            axes.append(CompoundFactor(*inner))
             inner = None
-        elif other == ".":
-            raise ValueError("Character '.' must be used inside ellipsis '...'")
-        elif other == ")":
-            raise ValueError(f"Brackets are not balanced in rule: '{text}'")
         else:
-            raise ValueError(f"Unknown character '{other}' in rule: '{text}'")
-    return ArrayMapping(*out)
+            raise ValueError(f"Unknown character '{other}'")
+    if inner is not None:
+        raise ValueError(f"Brackets are not balanced in rule: '{' '.join(text.split())}'")
+    return [*done, ArrayMapping(*axes)]
 
 
-def _rule(text: Any, **options: Any) -> SdyShardingRule:
-    """A rule from its text: `"...i, i j -> ...j"`."""
-    if not isinstance(text, str):
-        raise TypeError(f"rule must be a str, but got {type(text)}")
+def str_to_sdy_sharding_rule(
+    rule: str,
+    *,
+    reduction_factors: tuple[str, ...] = (),
+    need_replication_factors: tuple[str, ...] = (),
+    permutation_factors: tuple[str, ...] = (),
+    **factor_sizes: int,
+) -> SdyShardingRule:
+    """A rule from its text.
+
+    Args:
+      rule: factors of the axes of operands and results; `...`, perhaps with a number behind it, stands for the leading
+        axes of an array.
+      reduction_factors, need_replication_factors, permutation_factors, **factor_sizes: as of `SdyShardingRule`.
+
+    Returns:
+      The rule.
+
+    Raises:
+      TypeError: the rule is no text, or a size is no integer.
+      ValueError: the text is no rule.
+
+    >>> str_to_sdy_sharding_rule("... i j, ... j k -> ... i k", reduction_factors=("j",)).result_mappings
+    (('…0', 'i', 'k'),)
+    """
+    if not isinstance(rule, str):
+        raise TypeError(f"rule must be a str, but got {type(rule)}")
+    if not all(isinstance(size, int) for size in factor_sizes.values()):
+        raise TypeError(f"factor_sizes must be a dict of str to int, but got {factor_sizes}")
+    if BATCHING in rule:
+        raise ValueError(f"Unknown character '{BATCHING}'")
+    text = rule.replace("...", BATCHING)
+    if "." in text:
+        raise ValueError("Character '.' must be used inside ellipsis '...'")
     sides = text.split("->")
     if len(sides) != 2:
         raise ValueError(f"There is no -> in rule: '{text}'")
-    for side in sides:
-        if side.count("(") != side.count(")"):
-            raise ValueError(f"Brackets are not balanced in rule: '{side}'")
-    # commas inside of brackets do not part arrays
-    operands, results = ([_mapping(part) for part in re.split(r",(?![^()]*\))", side)] for side in sides)
-    return SdyShardingRule(operands, results, **options)
+    operands, results = map(_arrays, sides)
+    return SdyShardingRule(
+        operands,
+        results,
+        reduction_factors=reduction_factors,
+        need_replication_factors=need_replication_factors,
+        permutation_factors=permutation_factors,
+        **factor_sizes,
+    )
 
 
 class _Site:
@@ -383,7 +425,7 @@ class custom_partitioning:
             **factor_sizes,
         }
         if sharding_rule is not None and not (isinstance(sharding_rule, SdyShardingRule) or callable(sharding_rule)):
-            sharding_rule = _rule(sharding_rule, **options)
+            sharding_rule = str_to_sdy_sharding_rule(sharding_rule, **options)
         self.partition = partition
         self.infer_sharding_from_operands = infer_sharding_from_operands
         self.propagate_user_sharding = propagate_user_sharding
@@ -393,7 +435,7 @@ class custom_partitioning:
         if isinstance(self.sharding_rule, SdyShardingRule):
             return self.sharding_rule
         made = self.sharding_rule(mesh, list(operands), list(results))
-        return made if isinstance(made, SdyShardingRule) else _rule(made)
+        return made if isinstance(made, SdyShardingRule) else str_to_sdy_sharding_rule(made)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's value."""

@@ -8,6 +8,7 @@ Read next: `_format.py` for the bytes, `_trees.py` for structures.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -392,6 +393,10 @@ def export(
     wanted = tuple(platforms) if platforms is not None else (default_export_platform(),)
 
     def exporter(*args: Any, **kwargs: Any) -> Exported:
+        if "ferrax._symbolic._scopes" in sys.modules:  # without it, there is no symbolic size
+            from ferrax._symbolic._programs import check_scopes
+
+            check_scopes(args, kwargs, getattr(jitted, "__name__", "<unnamed function>"))
         stage = jitted.trace(*args, **kwargs)
         program = stage.jaxpr
         if program.captured:

@@ -202,7 +202,9 @@ class WrappedFun:
 
     @property
     def __name__(self) -> str:
-        return getattr(self.f, "__name__", "<unnamed wrapped function>")
+        from ferrax._src.util import fun_name
+
+        return fun_name(self.f, "<unnamed wrapped function>")
 
     def call_wrapped(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the transformed function."""

@@ -1,8 +1,8 @@
 """Lowerings of primitives that users define: functions that can be traced.
 
-ferrax has no MLIR: a lowering is a function of arrays (`lower_fun`), traced into the program that is compiled. A rule
-that builds MLIR is never called; the primitive's implementation (`def_impl`) runs in its place, called back from the
-program. Read next: `ferrax/_primitives.py`.
+ferrax has no MLIR: a lowering is a function of arrays (`lower_fun`), traced into the program that is compiled. For a
+rule that builds MLIR the primitive's implementation (`def_impl`) runs, called back from the program; without one, a
+rule may hand on operands. Read next: `ferrax/_primitives.py`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def register_lowering(
 
     Args:
       prim: the primitive.
-      rule: what `lower_fun` gives; of another rule, the primitive's implementation is called from the program.
+      rule: what `lower_fun` gives; of another rule, the primitive's implementation is called from the program, or,
+        where it has none, the results are the operands that the rule gives.
       platform: the platform that the rule is for; None for all.
       inline: accepted for compatibility.
       cacheable: accepted for compatibility.

@@ -25,6 +25,7 @@ __all__ = [
     "dce_jaxpr_closed_call_rule",
     "dce_jaxpr_consts",
     "dce_rules",
+    "trace_to_jaxpr",
     "trace_to_jaxpr_dynamic",
     "trace_to_jaxpr_nounits",
 ]
@@ -176,6 +177,62 @@ def trace_to_jaxpr_dynamic(
         return program.jaxpr, list(program.out_avals), list(program.consts)
     closed = _ferrax.trace_to_jaxpr(lambda *args: list(fun.call_wrapped(*args)), tuple(in_avals), None, "jit")
     return closed.jaxpr, list(closed.out_avals), list(closed.consts)
+
+
+def trace_to_jaxpr(
+    fun: Callable[..., Any],
+    in_avals: Any,
+    debug_info: Any,
+    *context_for_cache_key: Any,
+    fun_takes_flat_tree_arg: bool = False,
+    fun_returns_flat_tree: bool = False,
+    requires_low: bool = False,
+) -> tuple[Any, Any]:
+    """Traces a function of trees.
+
+    Args:
+      fun: the function.
+      in_avals: the `FlatTree` of its arguments and keyword arguments: types; those of references are `AbstractRef`.
+      debug_info: accepted for compatibility: programs name the function that they are of.
+      *context_for_cache_key: accepted for compatibility.
+      fun_takes_flat_tree_arg: whether the function takes the `FlatTree` of each argument in its place.
+      fun_returns_flat_tree: whether it returns a `FlatTree`.
+      requires_low: accepted for compatibility.
+
+    Returns:
+      `(closed program, FlatTree of the results' types)`.
+
+    >>> import ferrax as jax
+    >>> from ferrax._src.tree_util import FlatTree
+    >>> args = FlatTree.flatten_args({"a": jax.typeof(1.0)})
+    >>> program, out = jax.interpreters.partial_eval.trace_to_jaxpr(lambda tree: [2 * tree["a"]], args, None)
+    >>> print(program, out.unflatten())
+    { lambda ; a:f32[]. let b:f32[] = mul 2.0:f32[] a in (b,) } [ShapedArray(float32[], weak_type=True)]
+    """
+    from ferrax._src._flat_tree import FlatTree
+
+    found: list[Any] = []
+
+    def flat(*values: Any) -> Any:
+        given = in_avals.update(values)
+        if fun_takes_flat_tree_arg:
+            results = fun(*given.unpack()[0].unpack())
+        else:
+            args, kwargs = given.unflatten()
+            results = fun(*args, **kwargs)
+        tree = results if fun_returns_flat_tree else FlatTree.flatten(results)
+        found.append(tree)
+        return list(tree)
+
+    flat = functools.update_wrapper(flat, fun, assigned=("__name__", "__qualname__"), updated=())
+    types = list(in_avals)
+    if any(isinstance(aval, AbstractRef) for aval in types):
+        from ferrax._ref_programs import program_of
+
+        program = program_of(flat, types)
+    else:
+        program = _ferrax.trace_to_jaxpr(flat, tuple(types), None, "jit", fun)
+    return program, found[-1].update(program.out_avals)
 
 
 def dce_jaxpr(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -179,3 +180,13 @@ def _output_line(tree: Any, given: Sequence[Any], got: Sequence[Any], first: str
         f"the output of {first}{at} has type {type_text(given[i])} but the corresponding output of {label} has type "
         f"{type_text(got[i])}, so the {_why(given[i], got[i])} do not match"
     )
+
+
+def refuse_effects(name: str, *programs: Any) -> None:
+    """Raises NotImplementedError where a body or branch has effects of users' primitives that may not be in loops."""
+    effects = sys.modules.get("ferrax.extend.core._effects")  # without it, nobody has defined a primitive
+    if effects is not None:
+        from ferrax._src.effects import control_flow_allowed_effects
+
+        text = f"Effects not supported in `{'while' if name == 'while_loop' else name}`"
+        effects.refuse_effects(NotImplementedError, text, control_flow_allowed_effects, *programs)

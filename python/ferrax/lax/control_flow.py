@@ -21,7 +21,7 @@ from ferrax._shapes import static_size
 from ferrax._texts import listed, short
 from ferrax.errors import ConcretizationTypeError, TracerIntegerConversionError
 from ferrax.lax import _unjitted
-from ferrax.lax._control_errors import branches_error, carry_error, function_text
+from ferrax.lax._control_errors import branches_error, carry_error, function_text, refuse_effects
 from ferrax.lax.conversion import convert_element_type
 
 __all__ = [
@@ -107,6 +107,7 @@ def _traced_carry(name: str, fun: Callable[..., Any], carry: Any, rest: Sequence
         error = carry_error(name, fun, 0, tree, out_tree, given, got)
         if error is not None:
             raise error
+        refuse_effects(name, program)
         return program, leaves, tree
     raise TypeError(f"{name} carry types do not settle: they change at every step")
 
@@ -316,6 +317,7 @@ def _while_loop(
             f"cond_fun must return a boolean scalar, but got output type(s) {outs}. In while_loop it is "
             f"{function_text(cond_fun)}."
         )
+    refuse_effects("while_loop", test)
     return tree.unflatten(_ferrax.bind_while(test, body, carry, asked))
 
 
@@ -464,6 +466,7 @@ def _run_branches(
     error = branches_error(name, labels[order], branches[order], programs[order])
     if error is not None:
         raise error
+    refuse_effects(name, *programs)
     leaves = tree_util.tree_leaves(operands)
     at = index() if at is None else at
     axes = [frozenset().union(_ferrax.typeof(at).vma, *(a.vma for a in t)) for t in _columns(programs)]

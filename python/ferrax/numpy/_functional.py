@@ -195,7 +195,7 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = f
 
     @functools.wraps(pyfunc)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        context = f"on vectorized function with excluded={set(excluded)!r} and signature={signature!r}"
+        context = f"on vectorized function with excluded={excluded!r} and signature={signature!r}"
         given = [i for i in range(len(args)) if i not in excluded]
         dynamic = [i for i in given if args[i] is not None]
 

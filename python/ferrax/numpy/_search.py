@@ -25,8 +25,8 @@ __all__ = ["argwhere", "digitize", "flatnonzero", "nonzero", "searchsorted"]
 def count_true(mask: Array, name: str) -> int:
     """How many elements of a bool array hold, as a static number."""
     context = (
-        f"The size argument of jnp.{name} must be given statically to use jnp.{name} within a transformation, "
-        "for the shape of its result depends on the values."
+        f"The size argument of jnp.{name} must be statically specified to use jnp.{name} within JAX transformations: "
+        "the shape of its result depends on the values."
     )
     return int(concrete_or_error(int, _reductions.sum(mask), context))
 

@@ -132,7 +132,10 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
     if size is None:
         # How many values there are depends on all of them, so the array is a constant of any transformation.
         x = concrete_or_error(
-            None, x, "The size argument of jnp.unique must be given statically under a transformation."
+            None,
+            x,
+            "The error arose for the first argument of jnp.unique(). To make it work under a transformation, "
+            "its size argument must be statically specified.",
         )
     if fill_value is not None:
         require("unique", fill_value)

@@ -465,10 +465,14 @@ pub fn names(obj: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
 /// Copies a function's names and docstring onto its wrapper, as `functools.wraps` does.
 pub fn wrap_names(wrapper: &Bound<'_, PyAny>, fun: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = wrapper.py();
-    for name in ["__name__", "__qualname__", "__doc__", "__module__", "__annotations__"] {
+    for name in ["__doc__", "__module__", "__annotations__"] {
         if let Some(v) = fun.getattr_opt(name)? {
             wrapper.setattr(name, v)?;
         }
+    }
+    for name in ["__name__", "__qualname__"] {
+        let own = fun.getattr_opt(name)?.or(unwrapped(fun).getattr_opt(name)?);
+        wrapper.setattr(name, own.unwrap_or_else(|| PyString::new(py, "<unnamed function>").into_any()))?;
     }
     if let Some(own) = fun.getattr_opt(intern!(py, "__dict__"))?.and_then(|d| d.cast_into::<PyDict>().ok()) {
         let kind = wrapper.get_type();

@@ -55,7 +55,10 @@ impl Grad {
         let mut active = SmallVec::new();
         for &n in &self.argnums {
             let position = if n < 0 { n + args.len() as i64 } else { n };
-            if position < 0 || position >= args.len() as i64 {
+            if position < 0 {
+                return Err(out_of_range(n, args.len()));
+            }
+            if position >= args.len() as i64 {
                 return Err(self.too_few(args.len()));
             }
             if active.iter().any(|a: &Active| a.position == position as usize) {
@@ -73,7 +76,7 @@ impl Grad {
 
     #[cold]
     fn too_few(&self, given: usize) -> PyErr {
-        let needed = self.argnums.iter().map(|&n| if n < 0 { -n } else { n + 1 }).max().unwrap_or(0);
+        let needed = self.argnums.iter().max().map_or(0, |n| n + 1);
         let argnums = if self.single { self.argnums[0].to_string() } else { Tuple(&self.argnums).to_string() };
         PyTypeError::new_err(format!(
             "differentiating with respect to argnums={argnums} requires at least {needed} positional arguments to be \
@@ -714,4 +717,12 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
 /// Positional arguments and keyword arguments as Python objects, for callers that forward a call.
 pub fn forwarded<'py>(args: &Args<'_, 'py>) -> PyResult<(Bound<'py, PyTuple>, Option<Bound<'py, PyDict>>)> {
     Ok((args_tuple(args)?, kwargs_dict(args)?))
+}
+
+#[cold]
+fn out_of_range(n: i64, given: usize) -> PyErr {
+    PyValueError::new_err(format!(
+        "Positional argument indices, e.g. for `static_argnums`, must have value greater than or equal to -len(args) and \
+         less than len(args), but got value {n} for len(args) == {given}."
+    ))
 }

@@ -2,9 +2,9 @@
 
 use super::jaxpr::{PyEqn, PyLiteral, PyVar};
 use super::primitive::op_of;
-use crate::errors::IntoPyResult;
+use crate::errors::Class;
 use ferrax_ir::{Atom, Aval, DebugInfo, Eqn, Jaxpr, JaxprRef, Source, Var};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use rustc_hash::FxHashMap;
@@ -21,6 +21,9 @@ impl Assembly {
         let Ok(v) = var.cast::<PyVar>() else {
             return Err(PyTypeError::new_err(format!("{} is not a variable", var.repr()?)));
         };
+        if self.vars.contains_key(&v.get().0.key()) {
+            return Err(malformed(var.py(), format!("Variable '{}' already bound", var.repr()?)));
+        }
         let aval: Aval = crate::value::abstract_value(&var.getattr("aval")?)?;
         let new = self.jaxpr.new_var(aval);
         self.vars.insert(v.get().0.key(), new);
@@ -36,9 +39,13 @@ impl Assembly {
         };
         match self.vars.get(&v.get().0.key()) {
             Some(v) => Ok(Atom::Var(*v)),
-            None => Err(PyValueError::new_err(format!("the variable {} is not defined by the program", atom.repr()?))),
+            None => Err(malformed(atom.py(), format!("Variable '{}' not defined", atom.repr()?))),
         }
     }
+}
+
+fn malformed(py: Python<'_>, text: String) -> PyErr {
+    Class::JaxprType.error(py, text)
 }
 
 /// A program of these variables and equations, the constants as its first parameters.
@@ -64,7 +71,7 @@ pub fn assemble(
     }
     a.jaxpr.outvars = outvars.iter().map(|x| a.read(x)).collect::<PyResult<_>>()?;
     let jaxpr = JaxprRef::new(a.jaxpr);
-    jaxpr.verify().py()?;
+    jaxpr.verify().map_err(|e| Python::attach(|py| malformed(py, e.to_string())))?;
     Ok(jaxpr)
 }
 

@@ -46,7 +46,7 @@ def random_split(keys: Array, shape: tuple[int, ...]) -> Array:
     return one(keys)
 
 
-def iota_2x32_shape(shape: tuple[int, ...]) -> tuple[Array, Array]:
+def iota_2x32_shape(shape: tuple[int, ...]) -> list[Array]:
     """The 64-bit positions of a shape's elements, row after row, as their high and low halves.
 
     Args:
@@ -56,7 +56,7 @@ def iota_2x32_shape(shape: tuple[int, ...]) -> tuple[Array, Array]:
       Two uint32 arrays of the shape.
     """
     high, low = iota_2x32_shape_p.bind(shape=shape)
-    return high, low
+    return [high, low]
 
 
 def _halves(*, shape: tuple[int, ...]) -> list[Array]:

@@ -69,6 +69,11 @@ __getattr__ = _lend(
         """,
         "ferrax.experimental.sparse._bcoo": "Buffer",
         "ferrax.experimental.sparse._bcoo_dot": "DotDimensionNumbers",
+        "ferrax.experimental.sparse._parts": """
+            _bcoo_dot_general _bcoo_extract _bcoo_fromdense _bcoo_multiply_dense _bcoo_multiply_sparse
+            _bcoo_rdot_general _bcoo_reduce_sum _bcoo_sum_duplicates _bcoo_todense _bcoo_transpose _validate_bcoo
+            _validate_bcoo_indices
+        """,
         "ferrax.experimental.sparse._primitives": """
             bcoo_dot_general_p bcoo_dot_general_sampled_p bcoo_extract_p bcoo_fromdense_p bcoo_sort_indices_p
             bcoo_spdot_general_p bcoo_sum_duplicates_p bcoo_todense_p bcoo_transpose_p

@@ -37,6 +37,9 @@ __getattr__ = _lend(
             CuSparseEfficiencyWarning JAXSparse Shape SparseEfficiencyWarning SparseInfo
         """,
         "ferrax.experimental.sparse._bcoo_dot": "DotDimensionNumbers",
+        "ferrax.experimental.sparse._parts": """
+            _bcoo_to_bcsr _bcsr_dot_general _bcsr_fromdense _bcsr_to_bcoo _bcsr_todense _validate_bcsr
+        """,
         "ferrax.experimental.sparse._primitives": "bcsr_dot_general_p bcsr_extract_p bcsr_fromdense_p bcsr_todense_p",
         "ferrax.experimental.sparse.util": "nfold_vmap",
         "ferrax._src.util": "safe_zip split_list",

@@ -14,6 +14,7 @@ __getattr__ = _lend(
         "ferrax.typing": "ArrayLike DTypeLike",
         "ferrax.experimental.sparse._base": "CuSparseEfficiencyWarning JAXSparse Shape",
         "typing": "Dtype=Any",
+        "ferrax.experimental.sparse._parts": "_coo_fromdense _coo_matmat _coo_matvec _coo_todense",
         "ferrax.experimental.sparse._primitives": "coo_fromdense_p coo_matmat_p coo_matvec_p coo_todense_p",
         "ferrax._src.numpy.util": "promote_dtypes",
     },

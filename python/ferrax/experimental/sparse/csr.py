@@ -14,6 +14,7 @@ __getattr__ = _lend(
         "ferrax.typing": "DTypeLike",
         "ferrax.experimental.sparse._base": "CuSparseEfficiencyWarning JAXSparse Shape",
         "ferrax.experimental.sparse._coo": "COOInfo",
+        "ferrax.experimental.sparse._parts": "_csr_fromdense _csr_matmat _csr_matvec _csr_todense",
         "ferrax.experimental.sparse._primitives": "csr_fromdense_p csr_matmat_p csr_matvec_p csr_todense_p",
         "ferrax._src.numpy.util": "promote_dtypes",
     },

@@ -36,6 +36,9 @@ __getattr__ = _lend(
         "ferrax": "Array",
         "ferrax.experimental.sparse._base": "Shape",
         "ferrax.experimental.sparse._bcoo_dot": "DotDimensionNumbers",
+        "ferrax.experimental.sparse._parts": """
+            _coo_extract _count_stored_elements _count_stored_elements_per_batch _csr_extract
+        """,
         "ferrax._src.util": "safe_zip",
     },
 )

@@ -26,9 +26,9 @@ from ferrax._ferrax import Literal as Literal
 from ferrax._ferrax import Var as Var
 from ferrax._lazy import defer as _defer
 from ferrax._primitives import Primitive as Primitive
+from ferrax.extend.core._effects import Effect as Effect
 from ferrax.extend.core._programs import AbstractToken as AbstractToken
 from ferrax.extend.core._programs import CallPrimitive as CallPrimitive
-from ferrax.extend.core._programs import Effect as Effect
 from ferrax.extend.core._programs import Effects as Effects
 from ferrax.extend.core._programs import Token as Token
 from ferrax.extend.core._programs import call_impl as call_impl

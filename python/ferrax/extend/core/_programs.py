@@ -5,6 +5,7 @@ Read next: `crates/ferrax-python/src/api/jaxpr_build.rs`.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,11 +13,11 @@ from ferrax import _ferrax
 from ferrax._avals import AbstractValue
 from ferrax._ferrax import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from ferrax._primitives import Primitive
+from ferrax.extend.core._effects import Effect
 
 __all__ = [
     "AbstractToken",
     "CallPrimitive",
-    "Effect",
     "Effects",
     "Token",
     "call_impl",
@@ -24,17 +25,6 @@ __all__ = [
     "gensym",
     "new_jaxpr_eqn",
 ]
-
-
-class Effect:
-    """What an operation does besides computing: libraries make classes of it for primitives of their own.
-
-    >>> import ferrax as jax
-    >>> class Logs(jax.extend.core.Effect):
-    ...     pass
-    >>> isinstance(Logs(), jax.extend.core.Effect)
-    True
-    """
 
 
 #: A set of effects.
@@ -244,6 +234,34 @@ def _debug_info(self: Jaxpr | ClosedJaxpr) -> Any:
     )
 
 
+class JaxprEqnContext:
+    """Settings that an equation was recorded under: they are part of the operation here, so that these say nothing.
+
+    >>> import ferrax as jax
+    >>> (equation,) = jax.make_jaxpr(lambda x: x + 1)(2).eqns
+    >>> with equation.ctx.manager:
+    ...     print(equation.primitive.bind(1, 2))
+    3
+    """
+
+    compute_type = None
+    threefry_partitionable = True
+    xla_metadata = None
+    remove_size_one_mesh_axis = False
+
+    @property
+    def cur_abstract_mesh(self) -> Any:
+        """The mesh in use."""
+        from ferrax.sharding import get_abstract_mesh
+
+        return get_abstract_mesh()
+
+    @property
+    def manager(self) -> contextlib.AbstractContextManager[None]:
+        """A context in which the equation may be evaluated."""
+        return contextlib.nullcontext()
+
+
 def _make_equation(
     cls: type,
     invars: Sequence[Any],
@@ -292,7 +310,7 @@ _METHODS: dict[type, dict[str, Any]] = {
         "__new__": staticmethod(_make_equation),
         "replace": _replace_eqn,
         "source_info": property(_source_info),
-        "ctx": property(lambda self: None, doc="Nothing: settings are part of the operation."),
+        "ctx": property(lambda self: JaxprEqnContext(), doc="Settings that it was recorded under."),
     },
 }
 for _class, _methods in _METHODS.items():

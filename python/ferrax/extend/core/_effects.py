@@ -1,0 +1,130 @@
+"""Effects of primitives that users define, in programs: those that their abstract evaluation says.
+
+The core knows that an operation has effects, and keeps it in its place; which ones they are is asked of the primitive
+when a program is looked at. Read next: `ferrax/_src/effects.py`, the sets that say where effects are allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ferrax._ferrax import ClosedJaxpr, Jaxpr, JaxprEqn
+
+__all__ = ["Effect", "JaxprInputEffect", "refuse_effects"]
+
+
+class Effect:
+    """What an operation does besides computing: libraries make classes of it for primitives of their own.
+
+    >>> import ferrax as jax
+    >>> class Logs(jax.extend.core.Effect):
+    ...     pass
+    >>> isinstance(Logs(), jax.extend.core.Effect)
+    True
+    """
+
+
+class JaxprInputEffect(Effect):
+    """An effect on one of the operands.
+
+    Args:
+      input: the position of the operand, where a primitive says its effects; its variable in programs.
+
+    >>> JaxprInputEffect(1).replace(2)
+    JaxprInputEffect(2)
+    """
+
+    def __init__(self, input: Any):
+        self.input = input
+
+    def replace(self, input: Any) -> Any:
+        """The same effect on another operand."""
+        return self.__class__(input)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.input == other.input  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.input))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.input})"
+
+
+#: What the core calls the effects of equations and programs: those of users' primitives are all "IO".
+_names: dict[type, Any] = {kind: vars(kind)["effects"].__get__ for kind in (JaxprEqn, Jaxpr, ClosedJaxpr)}
+
+
+def _moved(effects: Any, operands: Sequence[Any]) -> set[Any]:
+    """Effects with operands in place of positions."""
+    return {e.replace(operands[e.input]) if isinstance(e, JaxprInputEffect) else e for e in effects}
+
+
+def _inner(eqn: JaxprEqn) -> Iterator[tuple[Jaxpr, Sequence[Any]]]:
+    """The programs in an equation, each with its operands."""
+    from ferrax.extend.core import jaxprs_in_params
+
+    programs = list(jaxprs_in_params(eqn.params))
+    if eqn.primitive.name == "while":
+        first, second = eqn.params["cond_nconsts"], eqn.params["body_nconsts"]
+        carry = eqn.invars[first + second :]
+        yield eqn.params["cond_jaxpr"].jaxpr, [*eqn.invars[:first], *carry]
+        yield eqn.params["body_jaxpr"].jaxpr, [*eqn.invars[first : first + second], *carry]
+        return
+    for program in programs:
+        yield program, eqn.invars[1:] if eqn.primitive.name == "cond" else eqn.invars
+
+
+def _of_equation(eqn: JaxprEqn) -> set[Any]:
+    """What it does besides computing."""
+    names = set(_names[JaxprEqn](eqn))
+    if "IO" not in names:
+        return names
+    if not eqn.primitive._built_in:
+        _, effects = eqn.primitive.abstract_eval(*(v.aval for v in eqn.invars), **eqn.params)
+        return _moved(effects, eqn.invars) or names
+    found: set[Any] = set()
+    for program, operands in _inner(eqn):
+        places = {v: i for i, v in enumerate(program.invars)}
+        effects = [
+            e.replace(places[e.input]) if isinstance(e, JaxprInputEffect) else e
+            for e in program.effects
+            if not isinstance(e, JaxprInputEffect) or e.input in places
+        ]
+        found |= _moved(effects, operands)
+    return found or names
+
+
+def _of_program(jaxpr: Jaxpr) -> set[Any]:
+    """What it does besides computing."""
+    names = set(_names[Jaxpr](jaxpr))
+    if "IO" not in names:
+        return names
+    seen = {*jaxpr.invars, *jaxpr.constvars}
+    effects = {e for eqn in jaxpr.eqns for e in eqn.effects}
+    return {e for e in effects if not isinstance(e, JaxprInputEffect) or e.input in seen}
+
+
+def refuse_effects(error: type[Exception], text: str, allowed: Any, *programs: ClosedJaxpr) -> None:
+    """Says that a program must not have the effects of users' primitives that it has.
+
+    Args:
+      error: the error's class.
+      text: what the error says before the effects.
+      allowed: the classes that may be there, an `EffectTypeSet`.
+      *programs: the programs.
+
+    Raises:
+      The error: one has others.
+    """
+    for program in programs:
+        if "IO" in _names[ClosedJaxpr](program):
+            refused = allowed.filter_not_in(e for e in program.effects if isinstance(e, Effect))
+            if refused:
+                raise error(f"{text}: {refused}")
+
+
+setattr(JaxprEqn, "effects", property(_of_equation))  # noqa: B010
+setattr(Jaxpr, "effects", property(_of_program))  # noqa: B010
+setattr(ClosedJaxpr, "effects", property(lambda self: self.jaxpr.effects, doc=_of_program.__doc__))  # noqa: B010
