@@ -43,6 +43,21 @@ literalable_types: set[Any] = {bool, int, float, complex, np.bool_, *np.sctypeDi
     np.object_, np.str_, np.bytes_, np.void, np.datetime64, np.timedelta64
 }  # fmt: skip
 
+
+class _TracingContext:
+    """The transformation at work on a thread."""
+
+    @property
+    def trace(self) -> Any:
+        """The transformation, of which an object is the same while somebody holds it."""
+        return _others("find_top_trace")(())
+
+    def is_top_level(self) -> bool:
+        """Whether none is at work."""
+        return trace_state_clean()
+
+
+trace_ctx = _TracingContext()
 _others = names_of(__name__, "ferrax.extend.core", "ferrax.extend.core.primitives", "ferrax.errors")
 
 
@@ -217,7 +232,7 @@ __getattr__ = unprovided_names(
     "AvalMutableQDD AvalQDD AxisEnv ClosedCallPrimitive EvalTrace InputType JaxprEqnContext JaxprPpContext "
     "JaxprPpSettings ManualAxisType MemorySpace MutableTypecheckVal NamedAxisEffect QuasiDynamicData ShardingTypeError "
     "array_ref_effect aval_mapping_handlers clean_up_dead_vars cur_aval_qdd cur_qdd eval_trace freeze_p get_axis_env "
-    "internal_mutable_array_effect pp_eqn_rules pp_jaxpr ref_p reset_trace_state trace_ctx",
+    "internal_mutable_array_effect pp_eqn_rules pp_jaxpr ref_p reset_trace_state",
     "it is part of how JAX traces, and ferrax's core traces",
     _public,
 )
