@@ -34,7 +34,7 @@ class _Typed:
     def __jax_array__(self) -> Any:
         return _convert_element_type(self._kind(self), self.dtype, weak_type=True)  # type: ignore[call-arg]
 
-    def __getnewargs__(self) -> tuple[Any, np.dtype]:
+    def __getnewargs__(self) -> Any:
         return self._kind(self), self.dtype  # type: ignore[call-arg]
 
     def __repr__(self) -> str:
