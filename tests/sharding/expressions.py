@@ -84,6 +84,8 @@ jax.typeof(jnp.ones(3)).sharding
 
 #: Arrays, and the shardings of results.
 ARRAYS = """
+place(x, 'x') + jax.device_put(x, NamedSharding(Mesh(np.array(devs).reshape(2, 4), ('a', 'b')), P('a')))
+place(x, 'x') + 1, jax.jit(lambda v: 2 * v)(place(x, 'x'))
 under(m, lambda: [v.committed for v in (jnp.zeros(8), jnp.array([1]), x + 1, x[0], x[:2], x.T, x.at[0].set(1))])
 under(m, lambda: [x[0], x[1:], x.reshape(-1), x[None], jnp.squeeze(x[None]), jnp.sin(x), jax.jit(lambda v: 2 * v)(x)])
 under(m, lambda: (jax.device_put(np.ones(3)), jax.device_put(np.ones(3)).committed, jax.device_put(x).committed))

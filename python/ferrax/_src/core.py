@@ -25,6 +25,7 @@ from ferrax.errors import (
 )
 from ferrax.extend.core import AbstractToken
 from ferrax.ref import Ref as Ref, freeze as freeze, new_ref as new_ref
+from ferrax.sharding._entries import ShardingTypeError as ShardingTypeError
 
 AxisName = Any
 OutputType = tuple[AbstractValue, ...]
@@ -230,7 +231,7 @@ def _public(name: str) -> Any:
 __getattr__ = unprovided_names(
     __name__,
     "AvalMutableQDD AvalQDD AxisEnv ClosedCallPrimitive EvalTrace InputType JaxprEqnContext JaxprPpContext "
-    "JaxprPpSettings ManualAxisType MemorySpace MutableTypecheckVal NamedAxisEffect QuasiDynamicData ShardingTypeError "
+    "JaxprPpSettings ManualAxisType MemorySpace MutableTypecheckVal NamedAxisEffect QuasiDynamicData "
     "array_ref_effect aval_mapping_handlers clean_up_dead_vars cur_aval_qdd cur_qdd eval_trace freeze_p get_axis_env "
     "internal_mutable_array_effect pp_eqn_rules pp_jaxpr ref_p reset_trace_state",
     "it is part of how JAX traces, and ferrax's core traces",
