@@ -189,8 +189,17 @@ fn windows_agree_with_the_cpu_engine() {
 #[test]
 #[ignore = "needs a plugin: make test-xla"]
 fn convolutions_agree_with_the_cpu_engine() {
+    convolutions(&Place::plugin());
+}
+
+#[test]
+#[ignore = "needs a plugin: make test-xla"]
+fn convolutions_as_gpus_are_given_them_agree_with_the_cpu_engine() {
+    convolutions(&Place::printed_for("cuda"));
+}
+
+fn convolutions(place: &Place) {
     let mut rng = Rng(7);
-    let place = Place::plugin();
     // The CPU engine's lowerings widen narrow floats first.
     for d in NUMBERS.into_iter().filter(|d| !matches!(d, DType::F16 | DType::BF16)) {
         for (space, cells, strides, dilation, groups) in [
@@ -206,9 +215,30 @@ fn convolutions_agree_with_the_cpu_engine() {
             let kernel = Array::tame(&mut rng, d, &[cells, &[4 / groups, 8]].concat());
             let dims = ConvDims { strides: strides.into(), rhs_dilation: dilation.into(), groups, tf32: false };
             let kind = Kind::Conv(Box::new(dims));
-            let (got, want) = both(&place, &kind, &[&x, &kernel], &[Type::new(d, &[&[2], &out[..], &[8]].concat())]);
+            let (got, want) = both(place, &kind, &[&x, &kernel], &[Type::new(d, &[&[2], &out[..], &[8]].concat())]);
             assert_near(&got[0], &want[0], 4.0 * epsilon(d), 200.0, &(&kind, d));
         }
+    }
+}
+
+#[test]
+fn gpus_are_given_convolutions_of_floats_alone() {
+    for (d, elements, platform, whole) in [
+        (DType::I32, "xi32>", "cuda", 0),
+        (DType::C64, "complex", "cuda", 0),
+        (DType::F32, "xf32>", "cuda", 1),
+        (DType::I32, "xi32>", "cpu", 1),
+        (DType::C64, "complex", "", 1),
+    ] {
+        let mut b = Builder::new([Type::new(d, &[2, 5, 3]), Type::new(d, &[2, 3, 4])]);
+        let inputs: Vec<_> = b.params().collect();
+        let dims =
+            ConvDims { strides: [1].as_slice().into(), rhs_dilation: [1].as_slice().into(), groups: 1, tf32: false };
+        let y = b.push(Kind::Conv(Box::new(dims)), &inputs, Type::new(d, &[2, 4, 4]));
+        let target = Target { platform: platform.into(), version: [1, 0, 0] };
+        let text = module(&b.finish(&[y]), &[], &target).unwrap();
+        let of_them = |line: &&str| line.contains("stablehlo.convolution") && line.contains(elements);
+        assert_eq!(text.lines().filter(of_them).count(), whole, "{d} on {platform}: {text}");
     }
 }
 

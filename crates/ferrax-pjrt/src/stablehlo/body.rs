@@ -292,12 +292,29 @@ impl<'m, 'a> Body<'m, 'a> {
         self.op("stablehlo.complex", &[re, im], "", &Type::new(re.dtype().to_complex(), re.shape()))
     }
 
-    /// x from `start` on, as much of it as `shape` says.
+    /// The part of a shape that begins at an index.
     pub(crate) fn slice(&mut self, x: &Val, start: &[usize], shape: &[usize]) -> Val {
         let limit: Vec<usize> = start.iter().zip(shape).map(|(s, n)| s + n).collect();
-        let (start, limit, strides) = (array(start), array(&limit), array(&vec![1; shape.len()]));
+        self.strided_slice(x, (start, &limit, &vec![1; shape.len()]), shape)
+    }
+
+    /// What a slice takes of each axis: from where, to where, in which steps.
+    pub(crate) fn strided_slice(
+        &mut self,
+        x: &Val,
+        (start, limit, strides): (&[usize], &[usize], &[usize]),
+        shape: &[usize],
+    ) -> Val {
+        let (start, limit, strides) = (array(start), array(limit), array(strides));
         let rest = format!("{{start_indices = {start}, limit_indices = {limit}, strides = {strides}}}");
         self.op("stablehlo.slice", &[x], &rest, &Type::new(x.dtype(), shape))
+    }
+
+    /// The part of a shape that begins at an index of scalars, as far as it has room.
+    pub(crate) fn dynamic_slice(&mut self, x: &Val, starts: &[&Val], shape: &[usize]) -> Val {
+        let operands: Vec<&Val> = [x].into_iter().chain(starts.iter().copied()).collect();
+        let rest = format!("{{slice_sizes = {}}}", array(shape));
+        self.op("stablehlo.dynamic_slice", &operands, &rest, &Type::new(x.dtype(), shape))
     }
 
     /// Arrays joined along an axis.

@@ -4,7 +4,6 @@
 //! Everything that a loop's regions need is carried by the loop.
 
 use super::body::{Body, Val};
-use super::types::array;
 use ferrax_base::{DType, Result, Scalar, bail};
 use ferrax_loops::{BinaryOp, Graph, Kind, Type, ValueId};
 use std::sync::Arc;
@@ -169,10 +168,9 @@ impl Scan<'_> {
         for x in xs {
             let mut shape = x.shape().to_vec();
             shape[0] = 1;
-            let mut operands = vec![x, &at];
-            operands.resize(1 + shape.len(), &zero);
-            let rest = format!("{{slice_sizes = {}}}", array(&shape));
-            let row = body.op("stablehlo.dynamic_slice", &operands, &rest, &Type::new(x.dtype(), &shape));
+            let mut starts = vec![&at];
+            starts.resize(shape.len(), &zero);
+            let row = body.dynamic_slice(x, &starts, &shape);
             rows.push(body.reshape(&row, &shape[1..]));
         }
         let args: Vec<Val> = consts.iter().chain(carry).chain(&rows).cloned().collect();

@@ -1,4 +1,4 @@
-//! Dot products, at full precision.
+//! Dot products, at full precision where nothing says that TF32 is enough.
 //!
 //! Products and sums are of the dtype that the CPU engine takes: f32 for narrower floats, bytes for sub-byte integers. 16-bit
 //! operands of one dtype stay as they are and are summed in f32, which is what matrix units do.
@@ -33,10 +33,7 @@ pub(super) fn node(body: &mut Body<'_, '_>, dims: &DotDims, inputs: &[Val], ty: 
         list(&dims.lhs_contract),
         list(&dims.rhs_contract)
     );
-    let rest = format!(
-        "{{dot_dimension_numbers = {numbers}, \
-         precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]}}"
-    );
+    let rest = format!("{{dot_dimension_numbers = {numbers}, {}}}", precision(dims.tf32));
     let product = body.op("stablehlo.dot_general", &[&lhs, &rhs], &rest, &Type::new(sum, &ty.shape));
     convert::convert(body, &product, ty.dtype)
 }
@@ -49,4 +46,10 @@ fn accumulation(lhs: DType, rhs: DType, out: DType) -> DType {
         Some(d) if d.category() == c.category() && d.is_inexact() => d,
         _ => c,
     }
+}
+
+/// With which precision operands are multiplied: as they are, or as the compiler likes, which is TF32 on GPUs for f32.
+pub(super) fn precision(tf32: bool) -> String {
+    let each = if tf32 { "#stablehlo<precision DEFAULT>" } else { "#stablehlo<precision HIGHEST>" };
+    format!("precision_config = [{each}, {each}]")
 }

@@ -15,9 +15,7 @@ pub(super) fn node(body: &mut Body<'_, '_>, kind: &Kind, inputs: &[Val], ty: &Ty
     match kind {
         Kind::DynamicSlice => {
             let starts = starts(body, &inputs[1..])?;
-            let operands: Vec<&Val> = std::iter::once(&inputs[0]).chain(&starts).collect();
-            let rest = format!("{{slice_sizes = {}}}", array(&ty.shape));
-            Ok(body.op("stablehlo.dynamic_slice", &operands, &rest, ty))
+            Ok(body.dynamic_slice(&inputs[0], &starts.iter().collect::<Vec<_>>(), &ty.shape))
         }
         Kind::DynamicUpdateSlice => {
             if inputs[1].ty.size() == 0 {

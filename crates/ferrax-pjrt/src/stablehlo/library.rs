@@ -1,9 +1,9 @@
 //! Library calls: sorts, transforms, factorizations, random bits. What StableHLO has no operation of is printed as the
-//! function that its graph of simpler nodes becomes. Read next: `ferrax_loops::expand`, `window.rs`.
+//! function that its graph of simpler nodes becomes. Read next: `ferrax_loops::expand`, `conv.rs`.
 
 use super::body::{Body, Val};
 use super::types::array;
-use super::{elementwise, window};
+use super::{conv, elementwise};
 use ferrax_base::{Result, Scalar, bail, error};
 use ferrax_loops::expand::{self, expansion};
 use ferrax_loops::fft::FftKind;
@@ -18,7 +18,7 @@ pub(super) fn node(body: &mut Body<'_, '_>, kind: &Kind, inputs: &[Val], types: 
             sort(body, (*axis, *num_keys, *stable), inputs, types)
         }
         Kind::Fft { kind, axes } => fft(body, *kind, *axes, &inputs[0], &types[0]).map(|v| vec![v]),
-        Kind::Conv(dims) => window::conv(body, dims, inputs, &types[0]).map(|v| vec![v]),
+        Kind::Conv(dims) => conv::node(body, dims, inputs, &types[0]).map(|v| vec![v]),
         Kind::Linalg(LinalgOp::Cholesky) => cholesky(body, &inputs[0]).map(|v| vec![v]),
         Kind::Linalg(op @ LinalgOp::TriangularSolve { .. }) => triangular_solve(body, *op, inputs).map(|v| vec![v]),
         Kind::Host(call) if let Some(target) = call.0.target() => bail!(
@@ -123,7 +123,7 @@ fn complex_axes(body: &mut Body<'_, '_>, name: &str, mut x: Val, axes: std::ops:
     x
 }
 
-fn transposed(body: &mut Body<'_, '_>, x: &Val, perm: &[usize]) -> Val {
+pub(super) fn transposed(body: &mut Body<'_, '_>, x: &Val, perm: &[usize]) -> Val {
     let shape: Vec<usize> = perm.iter().map(|&p| x.shape()[p]).collect();
     let rest = format!("{{permutation = {}}}", array(perm));
     body.op("stablehlo.transpose", &[x], &rest, &Type::new(x.dtype(), &shape))

@@ -11,6 +11,7 @@
 mod body;
 mod complex;
 mod control;
+mod conv;
 mod convert;
 mod dot;
 mod elementwise;

@@ -73,11 +73,7 @@ fn moved(body: &mut Body<'_, '_>, kind: &Kind, inputs: &[Val], ty: &Type) -> Res
         Kind::Transpose(perm) => {
             body.op("stablehlo.transpose", &[x], &format!("{{permutation = {}}}", array(perm)), ty)
         }
-        Kind::Slice(s) => {
-            let (start, limit, strides) = (array(&s.start), array(&s.limit), array(&s.stride));
-            let rest = format!("{{start_indices = {start}, limit_indices = {limit}, strides = {strides}}}");
-            body.op("stablehlo.slice", &[x], &rest, ty)
-        }
+        Kind::Slice(s) => body.strided_slice(x, (&s.start, &s.limit, &s.stride), &ty.shape),
         Kind::Pad(axes) => {
             let low: Vec<i64> = axes.iter().map(|a| a.low).collect();
             let high: Vec<i64> = axes.iter().map(|a| a.high).collect();

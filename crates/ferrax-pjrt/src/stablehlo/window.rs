@@ -1,14 +1,14 @@
-//! Reductions over windows, and convolutions.
+//! Reductions over windows.
 //!
 //! A window's padding holds the initial value, which counts once more at the start; compilers pass over the padding. The
 //! two agree for an initial value that changes nothing; where it may, the padding is made before, and the value joined after.
 
 use super::body::{Body, Val};
 use super::elementwise::{self, compute_dtype};
-use super::types::{array, list};
+use super::types::array;
 use super::{convert, reduce};
-use ferrax_base::{DType, Result, Scalar};
-use ferrax_loops::{ConvDims, Graph, Kind, Node, ReduceOp, Type, WindowDims};
+use ferrax_base::Result;
+use ferrax_loops::{Graph, Kind, Node, ReduceOp, Type, WindowDims};
 
 /// `ReduceWindow` of a node of a graph.
 pub(super) fn reduce_window(
@@ -82,50 +82,4 @@ fn padded(body: &mut Body<'_, '_>, x: &Val, value: &Val, w: &WindowDims) -> (Val
     left.padding.iter_mut().for_each(|p| *p = (0, 0));
     left.base_dilation.iter_mut().for_each(|d| *d = 1);
     (y, left)
-}
-
-/// `Conv`, at full precision; floats below 32 bits are summed in f32, truth values as numbers.
-pub(super) fn conv(body: &mut Body<'_, '_>, dims: &ConvDims, inputs: &[Val], ty: &Type) -> Result<Val> {
-    let (x, kernel) = (&inputs[0], &inputs[1]);
-    if ty.size() == 0 || x.ty.size() == 0 || kernel.ty.size() == 0 {
-        return Ok(body.splat(Scalar::zero(ty.dtype), &ty.shape));
-    }
-    let compute = if ty.dtype.is_bool() { DType::F32 } else { compute_dtype(ty.dtype) };
-    let (x, kernel) = (convert::convert(body, x, compute)?, convert::convert(body, kernel, compute)?);
-    let spatial: Vec<usize> = (0..dims.strides.len()).collect();
-    let axes = |first: &str, last: &str| {
-        let mut all = vec![first.to_owned()];
-        all.extend(spatial.iter().map(usize::to_string));
-        all.push(last.to_owned());
-        all
-    };
-    let mut kernel_axes: Vec<String> = spatial.iter().map(usize::to_string).collect();
-    kernel_axes.extend(["i".to_owned(), "o".to_owned()]);
-    let (data, kernel_axes) = (list(&axes("b", "f")), list(&kernel_axes));
-    let ones = vec![1; spatial.len()];
-    let none = match spatial.len() {
-        0 => "dense<> : tensor<0x2xi64>".to_owned(),
-        n => format!("dense<0> : tensor<{n}x2xi64>"),
-    };
-    let rest = format!(
-        "{{window_strides = {}, padding = {none}, lhs_dilation = {}, rhs_dilation = {}, \
-         window_reversal = {}, dimension_numbers = #stablehlo.conv<[{data}]x[{kernel_axes}]->[{data}]>, \
-         feature_group_count = {} : i64, batch_group_count = 1 : i64, \
-         precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]}}",
-        array(&dims.strides),
-        array(&ones),
-        array(&dims.rhs_dilation),
-        reversal(spatial.len()),
-        dims.groups
-    );
-    let y = body.op("stablehlo.convolution", &[&x, &kernel], &rest, &Type::new(compute, &ty.shape));
-    convert::convert(body, &y, ty.dtype)
-}
-
-/// No axis is reversed.
-fn reversal(axes: usize) -> String {
-    match axes {
-        0 => "array<i1>".to_owned(),
-        n => format!("array<i1: {}>", list(&vec!["false"; n])),
-    }
 }

@@ -61,7 +61,7 @@ impl Peer {
     /// As `run`, printed for another target.
     pub fn run_for(&self, target: &Target, graph: &Graph, args: &[&Array]) -> Result<Vec<Array>> {
         let text = module(graph, &[], target)?;
-        keep(&text);
+        keep(graph, target)?;
         let mut options = CompileOptions::on(self.client.device_id(0)?);
         options.overrides.extend(OPTIONS.map(|(name, value)| (name.into(), OptionValue::Bool(value))));
         let executable = self.client.compile(&text, &options)?;
@@ -73,14 +73,17 @@ impl Peer {
     }
 }
 
-/// Writes a program into the folder of `FERRAX_STABLEHLO_PROGRAMS`, for compilers of devices that are not there.
-fn keep(text: &str) {
+/// Writes a program, as it is printed for GPUs of NVIDIA, into the folder of `FERRAX_STABLEHLO_PROGRAMS`, for compilers of
+/// devices that are not there.
+fn keep(graph: &Graph, target: &Target) -> Result<()> {
     if let Some(folder) = std::env::var_os("FERRAX_STABLEHLO_PROGRAMS") {
+        let text = module(graph, &[], &Target { platform: "cuda".into(), ..target.clone() })?;
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);
         let path = Path::new(&folder).join(format!("{:016x}.mlir", hasher.finish()));
         std::fs::write(&path, text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     }
+    Ok(())
 }
 
 /// Sub-byte integers as the host keeps them: plugins give bytes whose upper bits are zeros, or copies of the sign.

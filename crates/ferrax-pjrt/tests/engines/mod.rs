@@ -4,19 +4,25 @@
 use crate::against::{Array, Peer, on_cpu, peer};
 use ferrax_loops::expand::expansion;
 use ferrax_loops::{Builder, Graph, Kind, Type, ValueId};
+use ferrax_pjrt::stablehlo::Target;
 use std::sync::Arc;
 
 /// Where a node is tried.
 pub enum Place {
     /// Its expansion on the CPU engine.
     Expanded,
-    /// A plugin.
-    Plugin(&'static Peer),
+    /// A plugin, with programs printed for a target.
+    Plugin(&'static Peer, Target),
 }
 
 impl Place {
     pub fn plugin() -> Place {
-        Place::Plugin(peer())
+        Place::Plugin(peer(), peer().target.clone())
+    }
+
+    /// The plugin, with programs as they are printed for a platform of another name.
+    pub fn printed_for(platform: &str) -> Place {
+        Place::Plugin(peer(), Target { platform: platform.into(), ..peer().target.clone() })
     }
 
     /// One node's results there.
@@ -28,20 +34,21 @@ impl Place {
                 let graph = Arc::new(graph.unwrap_or_else(|| panic!("{kind:?} has no expansion")));
                 on_cpu(&graph, operands).unwrap_or_else(|e| panic!("{kind:?}: {e}"))
             }
-            Place::Plugin(peer) => {
+            Place::Plugin(peer, target) => {
                 let graph = single(kind, &types, results, &[]);
-                peer.run(&graph, operands).unwrap_or_else(|e| panic!("{kind:?}: {e}"))
+                peer.run_for(target, &graph, operands).unwrap_or_else(|e| panic!("{kind:?}: {e}"))
             }
         }
     }
 
     /// One node's results there, where the operands of some numbers are constants of the program.
     pub fn with_constants(&self, kind: &Kind, operands: &[&Array], known: &[usize], results: &[Type]) -> Vec<Array> {
-        let Place::Plugin(peer) = self else { panic!("constants are known to plugins alone") };
+        let Place::Plugin(peer, target) = self else { panic!("constants are known to plugins alone") };
         let types: Vec<Type> = operands.iter().map(|a| a.ty.clone()).collect();
         let constants: Vec<(usize, &Array)> = known.iter().map(|&i| (i, operands[i])).collect();
         let others: Vec<&Array> = (0..operands.len()).filter(|i| !known.contains(i)).map(|i| operands[i]).collect();
-        peer.run(&single(kind, &types, results, &constants), &others).unwrap_or_else(|e| panic!("{kind:?}: {e}"))
+        let graph = single(kind, &types, results, &constants);
+        peer.run_for(target, &graph, &others).unwrap_or_else(|e| panic!("{kind:?}: {e}"))
     }
 }
 
