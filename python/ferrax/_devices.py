@@ -456,7 +456,7 @@ def device_put(
       The pytree with arrays on the device, committed to it if one was given.
 
     Raises:
-      ValueError: it is no device or sharding, or an array cannot be divided so.
+      ValueError: it is no device or sharding, an array cannot be divided so, or a function of `shard_map` asks for it.
 
     >>> import ferrax as jax
     >>> x = jax.device_put(1.0, jax.devices()[0])
@@ -466,12 +466,24 @@ def device_put(
     if may_alias and donate is True:
         raise ValueError("may_alias and donate cannot be True at the same time.")
     alias = may_alias is not False
+    if device is not None and _ferrax.is_eager():
+        _check_outside(device)
     if _is_place(device) and isinstance(donate, bool):
         return tree_util.tree_map(lambda leaf: _put(leaf, device, donate, alias), x)
     leaves, tree = tree_util.tree_flatten(x)
     places = _prefix("device", device, x, _is_place)
     given_up = _prefix("donate", donate, x, None)
     return tree.unflatten([_put(v, d, g, alias) for v, d, g in zip(leaves, places, given_up, strict=True)])
+
+
+def _check_outside(device: Any) -> None:
+    """Raises inside of a function that `shard_map` runs at once: where its values are, the mesh says."""
+    from ferrax.sharding._manual import names_in_force
+
+    if names_in_force() and not _is_space(device):
+        raise ValueError(
+            f"device_put with explicit device not allowed within shard_map-decorated functions, but got device {device}"
+        )
 
 
 def _prefix(what: str, prefix: Any, tree: Any, is_leaf: Any) -> list[Any]:

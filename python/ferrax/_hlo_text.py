@@ -524,6 +524,14 @@ def _gather(to: _Computation, eqn: Any, operands: Sequence[str]) -> None:
     to.one(eqn, "gather", operands, *parts, *(["indices_are_sorted=true"] if p["indices_are_sorted"] else []))
 
 
+def _sharding_constraint(to: _Computation, eqn: Any, operands: Sequence[str]) -> None:
+    tiles = getattr(eqn.params["sharding"], "_to_xla_hlo_sharding", None)
+    if tiles is None:  # a memory: there is one
+        return _identity(to, eqn, operands)
+    where = f"sharding={tiles(len(eqn.outvars[0].aval.shape))}"
+    return to.one(eqn, "custom-call", operands, 'custom_call_target="Sharding"', where)
+
+
 _RULES: dict[str, Callable[..., None]] = {
     **dict.fromkeys([*_ELEMENTWISE, *_COMPARISONS, "clamp"], _elementwise),
     **dict.fromkeys(_REDUCTIONS, _reduction),
@@ -547,6 +555,7 @@ _RULES: dict[str, Callable[..., None]] = {
     "reshape": _simple("reshape"),
     "rev": _simple("reverse", lambda p: f"dimensions={_numbers(p['dimensions'])}"),
     "select_n": _select_n,
+    "sharding_constraint": _sharding_constraint,
     "slice": _slice,
     "square": _square,
     "squeeze": _simple("reshape"),

@@ -166,6 +166,20 @@ def missing_rule(what: str, name: str) -> NotImplementedError:
     return NotImplementedError(f"{what} for '{name}' not implemented")
 
 
+@functools.cache
+def _abstract_results() -> Callable[..., Any]:
+    """A function from a rule, types and parameters to what the rule says of them; it is asked once for each."""
+    from ferrax._api import registered_caches
+    from ferrax._src.util import cache
+
+    def results(rule: Callable[..., Any], avals: tuple[Any, ...], key: tuple[Any, ...]) -> Any:
+        return rule(*avals, **{name: value for name, _, value in key})
+
+    kept = cache()(results)
+    registered_caches.append(kept)
+    return kept
+
+
 def _check_hashes(primitive: Primitive, params: dict[str, Any]) -> None:
     for name, value in params.items():
         try:
@@ -341,9 +355,12 @@ class Primitive:
         return list(out) if self.multiple_results else [out]
 
     def _abstract(self, avals: list[Any], params: dict[str, Any]) -> tuple[list[Any], bool]:
-        if self._key(params) is None:
+        key = self._key(params)
+        if key is None:
             _check_hashes(self, params)
-        out, effects = self.abstract_eval(*avals, **params)
+            out, effects = self.abstract_eval(*avals, **params)
+        else:
+            out, effects = _abstract_results()(self.abstract_eval, tuple(avals), key)
         if isinstance(out, (tuple, list)) != self.multiple_results:
             raise ValueError(
                 f"{self.name}.abstract_eval() method should return a tuple or a list iff {self.name}.multiple_results."

@@ -586,6 +586,12 @@ class Compiled(_Stage):
         """The object that runs: the compiled function itself."""
         return self
 
+    @property
+    def _executable(self) -> Any:
+        from ferrax._executables import MeshExecutable
+
+        return MeshExecutable(self)
+
 
 def function_of(compiled: Compiled) -> tuple[str, Any, Sequence[bool], bool]:
     """The name of a compiled function, its program, which arguments are donated, whether it takes no keywords.

@@ -118,3 +118,10 @@ def test_shapes_and_constants():
 def test_what_has_no_text_is_named():
     with pytest.raises(NotImplementedError, match="'hlo' of sort is not implemented"):
         hlo(jnp.sort, jnp.ones(3))
+
+
+def test_a_constraint_is_a_call_that_says_where():
+    mesh = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+    where = jax.sharding.NamedSharding(mesh, jax.P("x"))
+    text = hlo(lambda x: lax.with_sharding_constraint(2 * x, where), jnp.ones((2, 3)))
+    assert instructions(text)[-1] == ("custom-call", 'custom_call_target="Sharding", sharding={replicated}')

@@ -84,6 +84,15 @@ jax.typeof(jnp.ones(3)).sharding
 
 #: Arrays, and the shardings of results.
 ARRAYS = """
+place(x, 'x') + jax.device_put(x, NamedSharding(Mesh(np.array(devs).reshape(2, 4), ('a', 'b')), P('a')))
+place(x, 'x') + 1, jax.jit(lambda v: 2 * v)(place(x, 'x'))
+under(m, lambda: [v.committed for v in (jnp.zeros(8), jnp.array([1]), x + 1, x[0], x[:2], x.T, x.at[0].set(1))])
+under(m, lambda: [x[0], x[1:], x.reshape(-1), x[None], jnp.squeeze(x[None]), jnp.sin(x), jax.jit(lambda v: 2 * v)(x)])
+under(m, lambda: (jax.device_put(np.ones(3)), jax.device_put(np.ones(3)).committed, jax.device_put(x).committed))
+x[jax.device_put(1, devs[0])].committed, x.at[jax.device_put(1, devs[0])].set(1.0).committed, x[1].committed
+jnp.take(x, jax.device_put(1, devs[0]), axis=0).committed, x[jax.device_put(jnp.array([0, 1]), devs[0])].committed
+[str(v) for v in jax.jit(lambda v: 2 * v).lower(place(x, 'x')).compile()._executable._in_shardings]
+jax.jit(lambda v: [2 * v]).lower(x).compile()._executable.call(x)
 own('... i -> ... i')(x)
 own('... i -> ... i')(place(x, 'x'))
 jax.jit(own('i j -> i j'))(place(x, 'x', 'y'))
@@ -244,6 +253,17 @@ multihost_utils.broadcast_one_to_all(np.arange(3))
 
 #: Functions mapped over meshes: values, and gradients of what devices share.
 MAPPED = """
+[sorted(like(f)) for f in (jnp.zeros_like, jnp.ones_like, jnp.empty_like, lambda v: jnp.full_like(v, 2, shape=(3,)))]
+sorted(like(lambda v: lax.full_like(v, 2.0))), sorted(like(lambda v: jnp.zeros(v.shape)))
+sm(lambda v: lax.scan(lambda c, y: (c + y, c), jnp.zeros_like(v[0]), v)[1], P('x'), P('x'))(x)
+sm(lambda v: lax.while_loop(lambda c: c.sum() < 9, lambda c: c + 1 + v, jnp.zeros_like(v)), P('x'), P('x'))(x)
+sm(lambda v: lax.cond(v.sum() > 9, lambda v: v, jnp.zeros_like, v), P('x'), P('x'))(x)
+sm(summed, P('x'), P())(x)
+sm(jax.jit(summed), P('x'), P())(x)
+sm(summed_back, P('x'), P())(x)
+jax.grad(lambda v: sm(summed, P('x'), P())(v).sum())(x)
+jax.grad(lambda v: sm(summed_back, P('x'), P())(v).sum())(x)
+sm(lambda v: [v], None, P('x'))(x[:2])[0]
 texts(lambda v: [v], P('x', 'y'), sq)
 texts(lambda v: [v[0, 0], 2 * v, lax.psum(v, 'x'), jnp.ones(2)], P('x', 'y'), sq)
 texts(lambda v: [repr(v), f'{v.sum()}'], P(('x', 'y')), sq)
@@ -406,6 +426,16 @@ jax.grad(lambda w: jax.pmap(lambda v: lax.psum((w * v).sum(), 'p'), axis_name='p
 
 #: What raises: the class and the beginning of the text agree.
 ERRORS = """
+sm(lambda v: lax.scan(lambda c, y: (c + y, c), jnp.float32(0), v[:, 0])[1], P('x'), P('x'))(x)
+sm(lambda v: lax.scan(lambda c, y: (jnp.float32(0), c), v[0, 0], v[:, 0])[1], P('x'), P('x'))(x)
+sm(lambda v: lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] + v), (0, 0 * w))[1], P('x'), P('x'))(w)
+sm(lambda v: lax.cond(True, lambda v: v, lambda v: jnp.zeros(v.shape), v), P('x'), P('x'))(x)
+sm(lambda v: lax.switch(1, [lambda v: jnp.zeros(v.shape), lambda v: v, lambda v: 2 * v], v), P('x'), P('x'))(x)
+jax.grad(lambda v: sm(unvaried, P('x'), P())(v).sum())(x)
+sm(lambda v: v + jax.device_put(1, devs[0]), P('x'), P('x'))(x)
+jax.shard_map(lambda v: v, mesh=AbstractMesh((2, 4), ('x', 'y')), in_specs=P('x'), out_specs=P('x'))(place(x, 'x'))
+sm(lambda v: 2 * v, P('x', 'y'), P())(x)
+sm(lambda v: 2 * v, P(None), P())(3.0)
 within(lambda: pjit(lambda v: v)(jax.device_put(x, devs[0])))
 within(lambda: jax.jit(lambda v: v, in_shardings=P('x'))(x))
 pjit(lambda v: v, in_shardings=P('x'))(x)
@@ -588,6 +618,25 @@ def _namespace(library: str) -> dict:
     def twice(w, v):
         return loss(2 * w, v)
 
+    def like(f):
+        """The axes that a function's result varies over where its argument does."""
+        found = []
+        sm(lambda v: found.append(jax.typeof(f(v)).mat.varying), P("x"), None)(jnp.arange(8.0))
+        return found[0]
+
+    @jax.custom_jvp
+    def summed(v):
+        return lax.psum(v, "x")
+
+    summed.defjvp(lambda primals, tangents: (summed(*primals), lax.psum(2 * tangents[0], "x")))
+
+    def with_backward(change):
+        f = jax.custom_vjp(lambda v: lax.psum(v, "x"))
+        f.defvjp(lambda v: (lax.psum(v, "x"), None), lambda _, g: (change(3 * g),))
+        return f
+
+    summed_back, unvaried = with_backward(lambda g: lax.pcast(g, "x", to="varying")), with_backward(lambda g: g)
+
     def looped(w, v):
         first = lax.pcast(jnp.float32(0), "x", to="varying")
         return lax.scan(lambda a, r: (a + loss(w, r[None]), None), first, v)[0]
@@ -699,6 +748,10 @@ def _namespace(library: str) -> dict:
         "pjit": pjit,
         "sm": sm,
         "loss": loss,
+        "like": like,
+        "summed": summed,
+        "summed_back": summed_back,
+        "unvaried": unvaried,
         "looped": looped,
         "inspected": inspected,
         "single": single,

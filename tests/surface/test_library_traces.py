@@ -226,6 +226,48 @@ def test_parameters_are_those_that_bind_takes():
     assert lax.mul_p.bind(X, X, out_dtype="float16").dtype == "float16"
 
 
+def test_numbers_stay_numbers():
+    seen = []
+
+    class Looking(Boxing):
+        __slots__ = ()
+
+        def process_primitive(self, primitive, tracers, params):
+            seen.append(tracers[0])
+            return super().process_primitive(primitive, tracers, params)
+
+    with core.take_current_trace() as parent:
+        lax.polygamma(1.0, Boxed(Looking(parent, []), X))
+    assert [type(x) for x in seen] == [float]
+
+
+def test_methods_speak_before_types():
+    class Looking(Boxing):
+        __slots__ = ()
+
+        def process_primitive(self, primitive, tracers, params):
+            if primitive is lax.dot_general_p:
+                raise ValueError("no such axes")
+            return super().process_primitive(primitive, tracers, params)
+
+    with core.take_current_trace() as parent:
+        trace = Looking(parent, [])
+        x = Boxed(trace, jnp.ones((3, 3)))
+        with pytest.raises(ValueError, match="no such axes"):
+            lax.dot_general_p.bind(
+                x, x, dimension_numbers=(((0, 1), (0,)), ((), ())), precision=None, preferred_element_type=None
+            )
+
+
+def test_programs_of_equations_are_one_object():
+    inner = jax.jit(lambda x: 2 * x)
+    first, second = (jax.make_jaxpr(lambda x: inner(x))(X).eqns[0].params["jaxpr"] for _ in range(2))
+    assert first is second
+    other = jax.make_jaxpr(lambda x: inner(x))(X[:1]).eqns[0].params["jaxpr"]
+    assert other is not first
+    weakref.ref(first)
+
+
 def test_rules_of_custom_derivatives_are_handed_over():
     got = []
 

@@ -1,6 +1,7 @@
 """Private paths of JAX that tests import from: what they give, and what says that it means nothing here."""
 
 import importlib
+import pickle
 
 import jax
 import jax._src.lax.windowed_reductions as jax_windows
@@ -47,6 +48,39 @@ def test_names_without_meaning_are_imported_and_refuse_use(module, names):
                 use()
         with pytest.raises(AttributeError):
             getattr(importlib.import_module(module), f"no_{name}")
+
+
+def test_numbers_with_dtypes():
+    from ferrax._src.literals import TypedComplex, TypedFloat, TypedInt
+
+    for number, plain in (
+        (TypedInt(5, "int8"), 5),
+        (TypedFloat(0.5, "float16"), 0.5),
+        (TypedComplex(1j, "complex64"), 1j),
+    ):
+        x = jnp.asarray(number)
+        assert number == plain and x == plain and isinstance(number, type(plain))
+        assert x.dtype == number.dtype == number.aval.dtype and x.weak_type and number.aval.weak_type
+        assert pickle.loads(pickle.dumps(number)).dtype == number.dtype
+        assert repr(number) == f"{type(number).__name__}({plain}, dtype={number.dtype})"
+    assert (TypedInt(5, "int8") + jnp.ones(2, "int16")).dtype == "int16"
+    assert str(TypedFloat(0.5, "float32")) == "0.5"
+
+
+def test_the_transformation_at_work():
+    from ferrax._src.core import trace_ctx
+
+    assert trace_ctx.is_top_level()
+    outside, seen = trace_ctx.trace, []
+
+    @ferrax.jit
+    def f(x):
+        seen.append(trace_ctx.trace)
+        assert trace_ctx.trace is seen[0] and not trace_ctx.is_top_level()
+        return x + 1
+
+    f(1.0)
+    assert seen[0] is not outside and trace_ctx.trace is outside
 
 
 def test_submodules_come_before_public_modules_of_their_name():

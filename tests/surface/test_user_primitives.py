@@ -224,6 +224,33 @@ def test_missing_lowering_and_transpose():
         jax.grad(p.bind)(1.0)
 
 
+def test_checkpoint_outside_of_jit_needs_no_lowering():
+    p = Primitive("new")
+    p.def_abstract_eval(lambda x: x)
+    p.def_impl(lambda x: 2 * x)
+    ad.primitive_jvps[p] = lambda primals, tangents: (p.bind(*primals), 2 * tangents[0])
+    f = jax.checkpoint(lambda x: jnp.sin(p.bind(x)))
+    np.testing.assert_allclose(f(X), np.sin(2 * X), rtol=1e-6)
+    np.testing.assert_allclose(jax.grad(lambda x: f(x).sum())(X), 2 * np.cos(2 * X), rtol=1e-5)
+    with pytest.raises(NotImplementedError, match="'new' not found for platform cpu"):
+        jax.jit(f)(X)
+
+
+def test_types_are_asked_for_once():
+    p, asked = Primitive("new"), []
+
+    @p.def_abstract_eval
+    def _(x, *, times):
+        asked.append((x, times))
+        return x
+
+    p.def_impl(lambda x, *, times: times * x)
+    p_bind = jax.jit(lambda x: p.bind(x, times=2) + p.bind(x, times=2) + p.bind(x, times=2.0))
+    jax.make_jaxpr(p_bind)(X)
+    jax.make_jaxpr(p_bind)(X[:1])
+    assert [(x.shape, type(n)) for x, n in asked] == [(s, t) for s in (X.shape, (1,)) for t in (int, float)]
+
+
 def test_implementation_stands_in_for_a_lowering_to_mlir():
     p = Primitive("numpy_sin")
     p.def_impl(lambda x: np.sin(np.asarray(x)))

@@ -266,6 +266,10 @@ pub trait Op: Send + Sync + 'static {
         false
     }
     fn eager(&self, this: &OpRef, args: &[Value]) -> Option<Result<Values>>;
+    /// Whether a function of the user's is what runs it outside of programs: there may be nothing to compile.
+    fn runs_itself(&self) -> bool {
+        false
+    }
     /// The named axes that it works across itself, programs in it aside.
     fn axes(&self) -> &[Arc<str>];
     /// What it says of the manual axes that its operands vary over, given those that any does; `None` when its programs

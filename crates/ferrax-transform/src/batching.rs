@@ -76,6 +76,12 @@ impl Trace for BatchTrace {
         let named = self.axis.name.as_ref().is_some_and(|n| works_across(&**op, n));
         let vary = self.varying(op, args);
         let unrecorded = op.is_unrecorded();
+        if unrecorded && self.axis.manual != 0 {
+            // only its program says which of its results vary over the axis
+            if let Some((op, args)) = op.stage(op, args).transpose()? {
+                return bind(&op, &args);
+            }
+        }
         if dims.iter().all(Option::is_none) && !named && !unrecorded {
             let outs = bind(op, &values)?;
             return Ok(outs.into_iter().enumerate().map(|(i, v)| join(this, v, None, vary(i))).collect());
@@ -100,10 +106,8 @@ impl Trace for BatchTrace {
                 at.iter().for_each(|&at| v.note_mapped(&Mapped { at, name: self.axis.name.clone() }));
             }
         }
-        // Rows that differ vary, be it for what the function closes over.
-        let closed = |d: Option<usize>| if unrecorded && d.is_some() { self.axis.manual } else { 0 };
         let outs = outs.into_iter().zip(dims).enumerate();
-        Ok(outs.map(|(i, (v, d))| join(this, v, d, vary(i) | closed(d))).collect())
+        Ok(outs.map(|(i, (v, d))| join(this, v, d, vary(i))).collect())
     }
 
     fn transform(&self) -> &'static str {

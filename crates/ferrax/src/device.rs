@@ -124,6 +124,23 @@ pub fn set_default(device: Option<DeviceId>) {
     DEFAULT.store(device.map_or_else(|| first() << 1, |d| d.single().0 << 1 | 1), Relaxed);
 }
 
+/// Whether an operation moves an array to the mesh in use, which it is not committed to.
+#[inline]
+pub fn moves(a: &Array) -> bool {
+    matches!(LOCAL_DEFAULT.get(), Some(Some(to)) if to.is_sharded()) && !a.committed()
+}
+
+/// Runs a function as if no mesh was in use: new arrays are those of one device.
+pub fn outside_of_meshes<T>(f: impl FnOnce() -> T) -> T {
+    if !matches!(LOCAL_DEFAULT.get(), Some(Some(to)) if to.is_sharded()) {
+        return f();
+    }
+    let before = set_local_default(None);
+    let out = f();
+    set_local_default(before);
+    out
+}
+
 /// Overrides the default device on this thread and gives the override before; `None` follows the process.
 pub fn set_local_default(device: Option<Option<DeviceId>>) -> Option<Option<DeviceId>> {
     LOCAL_DEFAULT.replace(device)
@@ -167,7 +184,7 @@ impl Placement {
         }
     }
 
-    /// The default device, uncommitted: where new arrays go.
+    /// The default device, uncommitted: where new arrays go. To the devices of a mesh in use they are committed.
     #[inline]
     pub fn uncommitted() -> Placement {
         let device = match LOCAL_DEFAULT.get() {
@@ -175,7 +192,7 @@ impl Placement {
             Some(Some(device)) => device,
             Some(None) => DeviceId(first()),
         };
-        Placement { device, committed: false }
+        Placement { device, committed: device.is_sharded() }
     }
 
     /// An array of these elements of the host: on a CPU device it has the buffer itself, elsewhere a copy. Several devices
@@ -269,7 +286,7 @@ pub fn place_arrays<'a>(
     })
 }
 
-/// An operand on the device that what tells places in it is committed to, where that is another than its own and the
+/// An operand committed to the device that what tells places in it is committed to, where it is not itself and the
 /// operation runs now: places that are known are read, and say nothing of devices any more. `None` where it stays.
 pub fn where_told<'a>(
     x: &'a Value,
@@ -282,7 +299,7 @@ pub fn where_told<'a>(
     }
     let all: Vec<Value> = std::iter::once(x).chain(places).cloned().collect();
     let told = place(&all, |i| format!("operand {i} of {operation}"))?.device;
-    if a.committed() || told == a.device() || told.is_sharded() {
+    if a.committed() || told.is_sharded() {
         return Ok(None);
     }
     Ok(Some(Value::Array(copied(a, a.aval().weak, told, true)?)))

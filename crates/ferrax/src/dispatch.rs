@@ -19,7 +19,9 @@ use ferrax_ir::array::MemoryPin;
 use ferrax_ir::lower::lower_op;
 use ferrax_ir::{Array, Avals, DeviceId, Lit, OpRef, Value, Values};
 use ferrax_ops::callback::{DEBUG_CALLBACK, DEBUG_PRINT, IO_CALLBACK, PURE_CALLBACK};
+use ferrax_ops::control::remat::REMAT;
 use ferrax_ops::placed::SHARDING_CONSTRAINT;
+use ferrax_transform::eval_jaxpr;
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
@@ -95,6 +97,9 @@ pub fn evaluate(op: &OpRef, args: &[Value]) -> Result<Values> {
     }
     if let Some(results) = op.eager(op, args) {
         return results;
+    }
+    if let Some(p) = op.of(&REMAT).filter(|p| p.jaxpr.eqns.iter().any(|eqn| eqn.op.runs_itself())) {
+        return Ok(eval_jaxpr(&p.jaxpr, args)?.into());
     }
     if let Some(p) = op.of(&SHARDING_CONSTRAINT) {
         let array = crate::executable::materialize(args[0].clone())?;

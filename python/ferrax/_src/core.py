@@ -27,6 +27,7 @@ from ferrax.extend.core import AbstractToken, Literal
 from ferrax.extend.core._programs import JaxprEqnContext as JaxprEqnContext
 from ferrax.extend.core._traces import trace_numbered
 from ferrax.ref import Ref as Ref, freeze as freeze, new_ref as new_ref
+from ferrax.sharding._entries import ShardingTypeError as ShardingTypeError
 
 AxisName = Any
 OutputType = tuple[AbstractValue, ...]
@@ -45,6 +46,21 @@ literalable_types: set[Any] = {bool, int, float, complex, np.bool_, *np.sctypeDi
     np.object_, np.str_, np.bytes_, np.void, np.datetime64, np.timedelta64
 }  # fmt: skip
 
+
+class _TracingContext:
+    """The transformation at work on a thread."""
+
+    @property
+    def trace(self) -> Any:
+        """The transformation, of which an object is the same while somebody holds it."""
+        return _others("find_top_trace")(())
+
+    def is_top_level(self) -> bool:
+        """Whether none is at work."""
+        return trace_state_clean()
+
+
+trace_ctx = _TracingContext()
 _others = names_of(__name__, "ferrax.extend.core", "ferrax.extend.core.primitives", "ferrax.errors")
 
 
@@ -299,7 +315,7 @@ def _public(name: str) -> Any:
 __getattr__ = unprovided_names(
     __name__,
     "AvalMutableQDD AvalQDD ClosedCallPrimitive EvalTrace InputType JaxprPpContext "
-    "JaxprPpSettings ManualAxisType MemorySpace MutableTypecheckVal NamedAxisEffect QuasiDynamicData ShardingTypeError "
+    "JaxprPpSettings ManualAxisType MemorySpace MutableTypecheckVal NamedAxisEffect QuasiDynamicData "
     "array_ref_effect aval_mapping_handlers cur_aval_qdd cur_qdd freeze_p internal_mutable_array_effect "
     "pp_eqn_rules pp_jaxpr ref_p reset_trace_state",
     "it is part of how JAX traces, and ferrax's core traces",

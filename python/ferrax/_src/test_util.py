@@ -731,6 +731,8 @@ class JaxTestLoader(unittest.TestLoader):
 
 
 def _dtype(x: Any) -> Any:
+    if isinstance(x, (list, tuple)):
+        return np.asarray(x).dtype
     return x.dtype if hasattr(x, "dtype") else _ferrax.typeof(x).dtype
 
 

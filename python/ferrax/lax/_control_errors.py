@@ -17,7 +17,20 @@ def type_text(aval: Any) -> str:
     """``float32[3]`` for an aval or an array."""
     spread = getattr(aval, "_spread", 0)
     text: str = _ferrax.with_spread(ShapedArray(aval.shape, aval.dtype), spread).str_short()
-    return text
+    varies = sorted(_varies(aval))
+    return f"{text}{{V:{','.join(varies)}}}" if varies else text
+
+
+def _varies(aval: Any) -> frozenset[str]:
+    """The manual axes that a value varies over."""
+    return getattr(aval, "vma", frozenset())
+
+
+def is_own(fun: Callable[..., Any]) -> bool:
+    """Whether a body is the library's: of the loops inside its functions nobody can say what is to vary."""
+    while wrapped := getattr(fun, "user_body", None) or getattr(fun, "__wrapped__", None) or getattr(fun, "func", None):
+        fun = wrapped
+    return (getattr(fun, "__module__", None) or "").partition(".")[0] == "ferrax"
 
 
 def function_text(fun: Callable[..., Any]) -> str:
@@ -30,8 +43,8 @@ def function_text(fun: Callable[..., Any]) -> str:
 
 
 def same_type(a: Any, b: Any) -> bool:
-    """Whether two avals have one shape and dtype, and explicit axes of a mesh divide them alike."""
-    return a.shape == b.shape and a.dtype == b.dtype and _divided_alike(a, b)
+    """Whether two avals have one shape and dtype, vary over the same manual axes, and are divided alike."""
+    return a.shape == b.shape and a.dtype == b.dtype and _varies(a) == _varies(b) and _divided_alike(a, b)
 
 
 def _divided_alike(a: Any, b: Any) -> bool:
@@ -54,8 +67,18 @@ def _argument_name(fun: Callable[..., Any], position: int, default: str) -> str:
 def _why(a: Any, b: Any) -> str:
     shapes, dtypes = a.shape != b.shape, a.dtype != b.dtype
     if not shapes and not dtypes:
-        return "shardings"
+        return "shardings" if _varies(a) == _varies(b) else "manual axis types"
     return "shapes and dtypes" if shapes and dtypes else "shapes" if shapes else "dtypes"
+
+
+def _advice(lines: Sequence[tuple[Any, Any, str]]) -> str:
+    """What makes values vary as others do, for (type, the type to have, what to apply it to)."""
+    missing = [(tuple(sorted(_varies(b) - _varies(a))), to) for a, b, to in lines]
+    texts = [f"applying `jax.lax.pcast(..., {names}, to='varying')`{to}" for names, to in missing if names]
+    if not texts:
+        return ""
+    shown = f" {texts[0]}." if len(texts) == 1 else ":" + first_lines(range(len(texts)), texts.__getitem__)
+    return f"This might be fixed by{shown}\n\n"
 
 
 def carry_error(
@@ -106,7 +129,7 @@ def carry_error(
 
     def line(i: int) -> str:
         return (
-            f"the input carry {_part(carry, _ferrax.tree_leaf_path(tree, i))} has type {type_text(given[i])} but the "
+            f"{_of_carry(carry, tree, i)} has type {type_text(given[i])} but the "
             f"corresponding output carry component has type {type_text(got[i])}, so the {_why(given[i], got[i])} do "
             "not match"
         )
@@ -114,10 +137,16 @@ def carry_error(
     differ = [i for i, (a, b) in enumerate(zip(given, got, strict=True)) if not same_type(a, b)]
     if not differ:
         return None
+    start = lambda i: f", to the initial carry value corresponding to {_of_carry(carry, tree, i)}"
+    advice = _advice([(given[i], got[i], start(i)) for i in differ])
     return TypeError(
-        f"{head} equal types, but they differ:\n\n{_sentences([line(i) for i in differ])}\n\n{revise} all output types "
-        f"match the corresponding input types.\n\n{where}"
+        f"{head} equal types, but they differ:\n\n{_sentences([line(i) for i in differ])}\n\n{advice}{revise} all "
+        f"output types match the corresponding input types.\n\n{where}"
     )
+
+
+def _of_carry(carry: str, tree: Any, i: int) -> str:
+    return f"the input carry {_part(carry, _ferrax.tree_leaf_path(tree, i))}"
 
 
 def _part(carry: str, path: str) -> str:
@@ -163,9 +192,12 @@ def branches_error(
         differ = [i for i, (a, b) in enumerate(zip(given, got, strict=True)) if not same_type(a, b)]
         if differ:
             texts = [_output_line(tree, given, got, labels[0], label, i) for i in differ]
+            ways: tuple[tuple[str, Any, Any], ...] = ((labels[0], given, got), (label, got, given))
+            to = lambda side, i: f" to the output of {side}{_at(_ferrax.tree_leaf_path(tree, i))}"
+            advice = _advice([(a[i], b[i], to(side, i)) for i in differ for side, a, b in ways])
             return TypeError(
-                f"{name} branches must have equal output types but they differ.\n\n{where}{_sentences(texts)}{revise}"
-                "all output types match."
+                f"{name} branches must have equal output types but they differ.\n\n{where}{_sentences(texts)}\n\n"
+                f"{advice}{revise[2:]}all output types match."
             )
     return None
 

@@ -21,7 +21,7 @@ from ferrax._shapes import static_size
 from ferrax._texts import listed, short
 from ferrax.errors import ConcretizationTypeError, TracerIntegerConversionError
 from ferrax.lax import _unjitted
-from ferrax.lax._control_errors import branches_error, carry_error, function_text, refuse_effects
+from ferrax.lax._control_errors import branches_error, carry_error, function_text, is_own, refuse_effects
 from ferrax.lax.conversion import convert_element_type
 
 __all__ = [
@@ -99,7 +99,7 @@ def _traced_carry(name: str, fun: Callable[..., Any], carry: Any, rest: Sequence
             if stronger is not None:
                 leaves = stronger
                 continue
-            if any(a.vma != b.vma for a, b in zip(given, got, strict=True)):
+            if is_own(of or fun) and any(a.vma != b.vma for a, b in zip(given, got, strict=True)):
                 # what varies over manual axes must go in so, and come back so
                 leaves = _widened(leaves, got, given) or leaves
                 fun, of = _giving(fun, [_ferrax.typeof(x) for x in leaves], 0 if split else None), None
@@ -464,7 +464,7 @@ def _run_branches(
     # of a cond true_fun is named first, as in its call
     order = slice(None, None, -1 if name == "cond" else 1)
     error = branches_error(name, labels[order], branches[order], programs[order])
-    if error is not None:
+    if error is not None and not (all(is_own(b) for b in branches) and _alike_but_for_axes(programs)):
         raise error
     refuse_effects(name, *programs)
     leaves = tree_util.tree_leaves(operands)
@@ -475,6 +475,12 @@ def _run_branches(
         wanted = [SimpleNamespace(vma=names) for names in axes]
         programs = [_ferrax.trace_to_jaxpr(_giving(b, wanted, None), operands, None, name) for b in promoted]
     return programs[0].out_tree.unflatten(_ferrax.bind_cond(programs, at, leaves))
+
+
+def _alike_but_for_axes(programs: Sequence[Any]) -> bool:
+    """Whether branches differ in nothing but the manual axes that their results vary over."""
+    kinds = [(p.out_tree, [(a.shape, a.dtype) for a in p.out_avals]) for p in programs]
+    return all(kind == kinds[0] for kind in kinds)
 
 
 def _columns(programs: Sequence[Any]) -> list[tuple[Any, ...]]:

@@ -267,12 +267,15 @@ def _like(name: str, a: Any, value: Any, dtype: DTypeLike, shape: Any, device: A
     asked = name if name == "full_like" else f"jnp.{name}"  # as errors about the sharding name the function
     if dtype is None and isinstance(value, int) and _core.weak_type(a):
         python_type = {"i": int, "f": float, "c": complex}[dtype_kind(a.dtype)]
-        return place(broadcast_to_shape(_asarray(python_type(value)), shape), device, out_sharding, asked)
-    if dtype is None and isinstance(a.dtype, KeyTy):
-        return place(lax.full_like(a, value, shape=shape), device, out_sharding, asked)
-    if dtype is None:  # nobody asked for the bits that NumPy's arrays have
-        dtype = a.dtype if isinstance(a, _core.ArrayImpl) else _ferrax.canonicalize_dtype(a.dtype)
-    return place(_filled(shape, value, dtype), device, out_sharding, asked)
+        out = broadcast_to_shape(_asarray(python_type(value)), shape)
+    elif dtype is None and isinstance(a.dtype, KeyTy):
+        out = lax.full_like(a, value, shape=shape)
+    else:  # nobody asked for the bits that NumPy's arrays have
+        own = a.dtype if isinstance(a, _core.ArrayImpl) or dtype is not None else _ferrax.canonicalize_dtype(a.dtype)
+        out = _filled(shape, value, own if dtype is None else dtype)
+    if _ferrax.is_tracer(a) and (axes := _ferrax.typeof(a).vma - _ferrax.typeof(out).vma):
+        out = _ferrax.pvary(out, sorted(axes))
+    return place(out, device, out_sharding, asked)
 
 
 def zeros_like(a: ArrayLike, dtype: DTypeLike = None, shape: Any = None, *, device: Any = None,

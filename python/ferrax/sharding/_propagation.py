@@ -371,7 +371,8 @@ class Walk:
             return self.own(_own[number][0], eqn, known)
         if any(s is not None and not isinstance(s, tuple) for s in known):
             # a sharding of another kind is for values of its shape
-            shapes = {tuple(v.aval.shape): s for v, s in zip(eqn.invars, known, strict=True) if s is not None}
+            pairs = reversed(list(zip(eqn.invars, known, strict=True)))  # the first one counts
+            shapes = {tuple(v.aval.shape): s for v, s in pairs if s is not None}
             return [shapes.get(tuple(v.aval.shape)) for v in eqn.outvars]
         outs = eqn.outvars
         if self.mesh is not None and (self.mesh.are_all_axes_explicit or isinstance(self.mesh, AbstractMesh)):

@@ -128,7 +128,7 @@ def _wrapped(
             _specs.check_explicit(values, specs, over, names)
         eager = _ferrax.is_eager() and not any(map(_ferrax.is_tracer, values))
         if eager and isinstance(over, AbstractMesh) and not names_in_force():
-            over = _mesh_of(values)
+            over = _mesh_of(values, over)
         if len(sizes) < len(over.axis_names) and eager and not handed and not names_in_force():
             # what axes divide that are not mapped over is said by types of traced values, and by rules for programs
             return jit(mapped)(*args)
@@ -141,11 +141,17 @@ def _wrapped(
     return mapped
 
 
-def _mesh_of(values: Sequence[Any]) -> Mesh:
+def _mesh_of(values: Sequence[Any], mesh: AbstractMesh) -> Mesh:
     """The devices of arrays that are mapped over a mesh without devices."""
-    for x in values:
-        if isinstance(x.sharding, NamedSharding):
-            return x.sharding.mesh
+    for have in (x.sharding for x in values):
+        if not isinstance(have, NamedSharding) or have.mesh.is_scalar:
+            continue
+        if have.mesh.shape_tuple != mesh.shape_tuple:
+            raise ValueError(
+                f"Mesh shape of the input {have.mesh.shape_tuple} does not match the mesh shape passed to shard_map "
+                f"{mesh.shape_tuple}"
+            )
+        return have.mesh
     raise ValueError(
         "Please pass `jax.Array`s with a `NamedSharding` as input to `shard_map` when passing `AbstractMesh` to the "
         "mesh argument."

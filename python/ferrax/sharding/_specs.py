@@ -173,13 +173,17 @@ def of_results(f: Any, out_specs: Any, result: Any, outs: Sequence[Any]) -> list
                 f"shard_map applied to the function '{_name(f)}' was given an out_specs entry which is too long to be "
                 f"compatible with the corresponding output value from the function:\n\nout_specs is {spec} which has "
                 f"length {len(spec)}, but {_name(f)}(*args) has shape {out.dtype.name}{list(out.shape)}, which has "
-                "rank "
-                f"{out.ndim} (and {out.ndim} < {len(spec)})\n\nEntries in out_specs must be of length no greater "
-                "than the "
-                "number of axes in the corresponding output value.\n\nFor scalar values (rank 0), consider using an "
-                "out_specs entry of `P()`; scalars that differ between devices need an axis of size one."
+                f"rank {out.ndim} (and {out.ndim} < {len(spec)})\n\nEntries in out_specs must be of length no greater "
+                f"than the number of axes in the corresponding output value.\n\n{_shorter(f, 'out', out.ndim)}"
+                + (" Scalars that differ between devices need an axis of size one." if out.ndim == 0 else "")
             )
     return specs
+
+
+def _shorter(f: Any, what: str, rank: int) -> str:
+    """What to do about a spec that is too long."""
+    text = f"Either revise the spec to be shorter, or modify '{_name(f)}' so that its {what}puts have sufficient rank."
+    return text if rank else f"{text}\n\nFor scalar values (rank 0), consider using an {what}_specs entry of `P()`."
 
 
 def _describe(f: Callable[..., Any], args: tuple[Any, ...], at: int) -> str:
@@ -213,8 +217,7 @@ def check_arguments(
                 "length "
                 f"{len(spec)}, but the passed {_describe(f, args, at)} has shape {kind}, which has rank {x.ndim} (and "
                 f"{x.ndim} < {len(spec)})\n\nEntries in in_specs must be of length no greater than the number of "
-                "axes in "
-                "the corresponding input value."
+                f"axes in the corresponding input value.\n\n{_shorter(f, 'in', x.ndim)}"
             )
         _check_spec(mesh, spec)
         for axis, entry in enumerate(spec):
@@ -241,18 +244,24 @@ def check_replication(
     """Raises when a result varies over an axis that its spec does not name."""
     for spec, out in zip(specs, outs, strict=True):
         said = names_of(spec) | set(spec.unreduced)
-        varies = [n for n in names if str(n) in _ferrax.typeof(out).vma and n not in said]
+        inside = [n for n in names if str(n) in _ferrax.typeof(out).vma]
+        varies = [n for n in inside if n not in said]
         if varies:
-            axes = f"mesh axis {varies[0]!r}" if len(varies) == 1 else "mesh axes " + ", ".join(map(repr, varies))
-            same = [n for n in names if n not in varies and n not in names_of(spec)]
-            over = "over any axes" if not same else f"over {', '.join(map(repr, same))} only"
+            unnamed = [n for n in mesh.axis_names if n not in said]
+            braces = lambda axes: "{" + ",".join(map(str, axes)) + "}"
+            if len(unnamed) > 1:
+                named = [n for n in mesh.axis_names if n in names_of(spec)]
+                which = (
+                    f"only varying across mesh axes {braces(named)} and not {braces(varies)}, but it was inferred to "
+                    f"be possibly varying over {braces(n for n in mesh.axis_names if n in inside)}"
+                )
+            else:
+                which = f"replicated across mesh axis {unnamed[0]!r}, but could not infer replication over any axes"
             raise ValueError(
                 f"shard_map applied to the function '{_name(f)}' was given out_specs which require replication which "
                 f"can't be statically inferred given the mesh:\n\nThe mesh given has shape {mesh.axis_sizes} with "
                 f"corresponding axis names {mesh.axis_names}.\n\nout_specs is {spec} which implies that the "
-                "corresponding "
-                f"output value is replicated across {axes}, but could not infer replication {over}\n\nCheck if these "
-                "output values are meant to be replicated over those mesh axes. If not, consider revising the "
-                "corresponding out_specs entries. If so, consider disabling the check by passing the check_vma=False "
-                "argument to `jax.shard_map`."
+                f"corresponding output value is {which}\n\nCheck if these output values are meant to be replicated "
+                "over those mesh axes. If not, consider revising the corresponding out_specs entries. If so, consider "
+                "disabling the check by passing the check_vma=False argument to `jax.shard_map`."
             )

@@ -9,7 +9,9 @@ use super::jit::inline_program;
 use super::{CallableRef, check_args, eval_reference};
 use ferrax_base::{Aval, Result, error};
 use ferrax_ir::op::{BatchAxis, BatchDims, Operands};
-use ferrax_ir::{DebugInfo, Def, JaxprRef, OpRef, Param, ParamValue, Slot, Special, Tangents, Value, Values, bind};
+use ferrax_ir::{
+    DebugInfo, Def, JaxprRef, OpRef, Param, ParamValue, Slot, Special, Tangents, Value, Values, bind, manual,
+};
 use ferrax_transform::batching::{Family, place_axis, vmap_again};
 use ferrax_transform::eval_jaxpr;
 use ferrax_transform::structural::{instantiate, reduce_sum};
@@ -285,6 +287,7 @@ impl VjpRule for BatchedRule {
         let mut there = Vec::new();
         let outs = vmap_again(self.family, self.debug(), self.axis.clone(), &args, &dims, |a| {
             let pulled = self.rule.0.bwd(&a[..n], &a[n..], zero)?;
+            check_varying(&pulled, &self.batched, self.axis.manual)?;
             there = super::mask(&pulled);
             Ok(pulled.into_iter().flatten().collect())
         })?;
@@ -309,6 +312,22 @@ impl VjpRule for BatchedRule {
     fn names(&self) -> (String, String) {
         self.rule.0.names()
     }
+}
+
+/// Errors where the cotangent of an operand that varies over a manual axis does not.
+fn check_varying(pulled: &[Option<Value>], varying: &[bool], axis: u32) -> Result<()> {
+    for (i, (v, &varies)) in pulled.iter().zip(varying).enumerate() {
+        let Some(v) = v.as_ref().filter(|v| varies && axis & !manual::of(v) != 0) else { continue };
+        let (shown, name) = (v.aval(), &manual::names(axis)[0]);
+        return Err(error!(
+            Value,
+            "Custom VJP bwd rule must produce an output with the same type as the args tuple of the primal function, \
+             but at output[{i}] the bwd rule produced an output of type {shown} corresponding to an input of type \
+             {shown}{{V:{name}}}, so the manual axis types do not match: apply jax.lax.pcast(..., ('{name}',), \
+             to='varying') to it."
+        ));
+    }
+    Ok(())
 }
 
 fn custom_vjp_batch(

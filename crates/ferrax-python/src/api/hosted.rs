@@ -11,7 +11,6 @@ use super::jaxpr::PyEqn;
 use super::primitive::defined_parts;
 use crate::array::PyArray;
 use crate::aval::ShapedArray;
-use crate::errors::IntoPyResult;
 use crate::tracer::PyTracer;
 use crate::value::{from_value, to_value};
 use ferrax_base::{Aval, Result, Source};
@@ -54,12 +53,14 @@ impl Trace for HostedTrace {
         Python::attach(|py| {
             rust((|| {
                 let _outside = BaseGuard::eager();
-                let tracers = args.iter().map(|v| from_value(py, v.clone())).collect::<PyResult<Vec<_>>>()?;
+                let tracers = args.iter().map(|v| operand(py, v)).collect::<PyResult<Vec<_>>>()?;
                 let tracers = PyList::new(py, tracers)?;
-                // types of results are some parameters of our own primitives; a user's may have no rule for them
+                // types of results are some parameters of our own primitives; a user's may have no rule for them, and
+                // of operands that do not fit the user's methods speak first
                 let own = defined_parts(py, op).is_none();
                 let avals: Vec<Aval> = args.iter().filter(|_| own).map(Value::aval).collect();
-                let outs = if own { op.abstract_eval(&avals.iter().collect::<Vec<_>>()).py()? } else { Avals::new() };
+                let types = || op.abstract_eval(&avals.iter().collect::<Vec<_>>()).unwrap_or_default();
+                let outs = if own { types() } else { Avals::new() };
                 let outs = outs.into_iter().map(|aval| Py::new(py, ShapedArray(aval))).collect::<PyResult<Vec<_>>>()?;
                 let outs = PyList::new(py, outs)?.unbind();
                 let eqn = Py::new(py, PyEqn::given(op.clone(), tracers.clone().unbind(), outs, Source::here()))?;
@@ -75,6 +76,13 @@ impl Trace for HostedTrace {
     fn debug(&self) -> &DebugInfo {
         &DEBUG
     }
+}
+
+/// An operand as the user's methods get it: a number of Python's stays one.
+fn operand(py: Python<'_>, value: &Value) -> PyResult<Py<PyAny>> {
+    let object = from_value(py, value.clone())?;
+    let number = matches!(value, Value::Lit(_)) && value.weak();
+    if number { object.call_method0(py, intern!(py, "item")) } else { Ok(object) }
 }
 
 /// What operations on this thread go to: a trace or none, and the transformation whose function runs.

@@ -467,7 +467,7 @@ impl PyEqn {
     /// A parameter as a Python object; `told` says that text tells all of them.
     fn param<'py>(&self, py: Python<'py>, value: ferrax_ir::Param, told: bool) -> PyResult<Bound<'py, PyAny>> {
         Ok(match value {
-            ferrax_ir::Param::Jaxpr(j) => Py::new(py, PyClosed::new(j))?.into_bound(py).into_any(),
+            ferrax_ir::Param::Jaxpr(j) => shown_once(py, j)?,
             ferrax_ir::Param::Tuple(items) => {
                 let items = items.into_iter().map(|i| self.param(py, i, told)).collect::<PyResult<Vec<_>>>()?;
                 pyo3::types::PyTuple::new(py, items)?.into_any()
@@ -625,6 +625,16 @@ impl PyOpen {
     fn __hash__(&self) -> u64 {
         self.0.jaxpr.structural_hash()
     }
+}
+
+/// A program that an equation has, one object for each while somebody holds it: libraries keep by it what they make.
+fn shown_once(py: Python<'_>, jaxpr: JaxprRef) -> PyResult<Bound<'_, PyAny>> {
+    static KNOWN: pyo3::sync::PyOnceLock<Py<PyAny>> = pyo3::sync::PyOnceLock::new();
+    let new = || py.import("weakref")?.call_method0("WeakValueDictionary").map(Bound::unbind);
+    let known = KNOWN.get_or_try_init(py, new)?.bind(py);
+    // nothing else is at the address while the object holds the program
+    let at = std::ptr::from_ref::<ferrax_ir::Jaxpr>(&jaxpr) as usize;
+    known.call_method1("setdefault", (at, Py::new(py, PyClosed::new(jaxpr))?))
 }
 
 /// A program with its constants.

@@ -15,12 +15,13 @@ fn device_put_leaf(
     device: &Bound<'_, PyAny>,
     may_alias: bool,
 ) -> PyResult<Py<PyAny>> {
-    let value = to_value(x)?;
+    let to = devices::parse(device)?;
+    let value = if to.is_none() { ferrax::device::outside_of_meshes(|| to_value(x))? } else { to_value(x)? };
     if matches!(value, Value::Tracer(_)) {
         return Ok(x.clone().unbind());
     }
     let array = materialize(value).py()?;
-    let Some(id) = devices::parse(device)? else { return from_value(py, Value::Array(array)) };
+    let Some(id) = to else { return from_value(py, Value::Array(array)) };
     if may_alias && array.device() == id && array.committed() {
         return from_value(py, Value::Array(array));
     }

@@ -237,6 +237,9 @@ impl Op for PyOp {
     fn eager(&self, _: &OpRef, args: &[Value]) -> Option<Result<Values>> {
         Some(Python::attach(|py| rust((|| Ok(values_of(&self.ask(py, "_run", [objects(py, args)?])?)?.into()))())))
     }
+    fn runs_itself(&self) -> bool {
+        true
+    }
     fn axes(&self) -> &[Arc<str>] {
         &[]
     }

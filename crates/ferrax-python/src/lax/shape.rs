@@ -257,7 +257,8 @@ fn full_like(
     let aval = crate::value::abstract_value(x)?;
     let given = self::dtype(dtype, "full_like")?;
     let shape = shape.map_or(aval.shape, |s| s.0);
-    filled(&shape, &fill_value.0, Some(given.unwrap_or(aval.dtype)), given.is_none() && aval.weak)
+    let full = filled(&shape, &fill_value.0, Some(given.unwrap_or(aval.dtype)), given.is_none() && aval.weak)?;
+    ferrax_ir::manual::widen(&full.0, aval.vary).py().map(PyValue)
 }
 
 #[pyfunction]

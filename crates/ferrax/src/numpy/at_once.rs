@@ -12,7 +12,9 @@ use ferrax_loops::Kind;
 #[inline]
 pub(super) fn at_once(v: &Value) -> Option<&Array> {
     match v {
-        Value::Array(a) if ferrax_ir::trace::is_eager() && !a.device().is_sharded() => Some(a),
+        Value::Array(a) if ferrax_ir::trace::is_eager() && !a.device().is_sharded() && !crate::device::moves(a) => {
+            Some(a)
+        }
         _ => None,
     }
 }

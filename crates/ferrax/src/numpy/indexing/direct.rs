@@ -14,7 +14,7 @@ pub fn row(x: &Value, i: i64) -> Result<Option<Array>> {
     let aval = a.aval();
     let Some((&n, rest)) = aval.shape.split_first() else { return Ok(None) };
     let i = if i < 0 { i + n as i64 } else { i };
-    if !(0..n as i64).contains(&i) || !a.device().is_cpu() || !is_eager() {
+    if !(0..n as i64).contains(&i) || !a.device().is_cpu() || !is_eager() || crate::device::moves(a) {
         return Ok(None);
     }
     let bytes = ferrax_base::shape::size(rest) * aval.dtype.size();

@@ -300,7 +300,7 @@ fn where_told(x: &Value, indices: &[Index], operation: &str) -> Result<Option<Va
 /// The concrete array to work on directly: operations run now, and the operand is data.
 fn direct_operand(x: &Value) -> Option<&Array> {
     match x {
-        Value::Array(a) if a.device().is_cpu() && is_eager() => Some(a),
+        Value::Array(a) if a.device().is_cpu() && is_eager() && !crate::device::moves(a) => Some(a),
         _ => None,
     }
 }
