@@ -82,7 +82,11 @@ proptest! {
         let rng = &mut Rng(seed);
         let d = dtype(rng);
         let widest = if rng.below(2) == 0 { 1 + rng.below(3) } else { widest };
-        let xs: Vec<Array> = (0..count).map(|_| (rows, rng.below(widest + 1))).map(|(r, w)| array(rng, d, &[r, w])).collect();
+        let mut xs = Vec::with_capacity(count);
+        for _ in 0..count {
+            let width = rng.below(widest + 1);
+            xs.push(array(rng, d, &[rows, width]));
+        }
         let width: usize = xs.iter().map(|x| x.ty.shape[1]).sum();
         let mut data = Vec::with_capacity(rows * width);
         for row in 0..rows {
