@@ -1,4 +1,4 @@
-"""Divisions of integers by constants in programs: multiplications whose results are those of divisions."""
+"""Divisions by constants in programs: multiplications and fractions whose results are those of divisions."""
 
 import numpy as np
 import pytest
@@ -77,3 +77,30 @@ def test_divisions_in_loops():
     for i in range(6):
         want = body(i, want)
     np.testing.assert_array_equal(np.asarray(got), want)
+
+
+@pytest.mark.embedded
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_fractions_are_remainders_by_one(dtype):
+    info = np.finfo(dtype)
+    edges = [0, 1, 0.5, 1.5, 2, 1e-10, 1 - info.epsneg, 1 + info.eps, 2.0**22 + 0.5, 2.0**23, 2.0**24 + 2, 2.0**52 + 1]
+    edges += [
+        info.tiny,
+        info.smallest_subnormal,
+        info.max,
+        np.inf,
+        np.nan,
+        *(np.random.default_rng(0).normal(size=99) * 9),
+    ]
+    with ferrax.enable_x64(True):
+        x = jnp.asarray(np.array([*edges, *(-e for e in edges)], dtype))
+        f = ferrax.jit(lambda x: jnp.mod(x, 1.0))
+        text = f.lower(x).as_text("kernels")
+        assert "Floor" in text
+        assert "Rem" not in text
+        found, wanted = np.asarray(f(x)), np.asarray(jnp.mod(x, 1.0))
+        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(np.signbit(found[wanted == 0]), np.signbit(wanted[wanted == 0]))
+        # The rule holds for 1 alone.
+        for other in (2.0, -1.0, 0.5):
+            assert "Rem" in ferrax.jit(lambda x, other=other: jnp.mod(x, other)).lower(x).as_text("kernels")

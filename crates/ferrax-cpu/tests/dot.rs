@@ -104,6 +104,36 @@ proptest! {
         };
         check(dims, &a, &b, d);
     }
+
+    /// Many small matrices are multiplied at once, with the bits of each product alone.
+    #[test]
+    fn many_small_products(seed: u64, count in 16usize..70, m in 1usize..6, n in 1usize..6, k in 1usize..9, ta: bool, tb: bool) {
+        let rng = &mut Rng(seed);
+        let d = [DType::F32, DType::F64][rng.below(2)];
+        let (rows, columns) = (if ta { [k, m] } else { [m, k] }, if tb { [n, k] } else { [k, n] });
+        let a = Array::tame(rng, d, &[count, rows[0], rows[1]]);
+        let b = Array::tame(rng, d, &[count, columns[0], columns[1]]);
+        let axes = |a: usize| SmallVec::from_slice(&[a]);
+        let alone = DotDims { lhs_contract: axes(usize::from(!ta)), rhs_contract: axes(usize::from(tb)), ..DotDims::default() };
+        let many = DotDims {
+            lhs_contract: axes(1 + usize::from(!ta)),
+            rhs_contract: axes(1 + usize::from(tb)),
+            lhs_batch: axes(0),
+            rhs_batch: axes(0),
+            ..DotDims::default()
+        };
+        let got = node(&Kind::Dot(Box::new(many)), &[&a, &b], &[Type::new(d, &[count, m, n])]);
+        for i in 0..count {
+            let of = |x: &Array, shape: [usize; 2]| Array::from_fn(d, &shape, |at| x.at(&[i, at[0], at[1]]));
+            let one = node(&Kind::Dot(Box::new(alone.clone())), &[&of(&a, rows), &of(&b, columns)], &[Type::new(d, &[m, n])]);
+            let bits = |x: &[Scalar]| x.iter().map(|s| s.bits).collect::<Vec<_>>();
+            assert_eq!(bits(&got[0].data[i * m * n..][..m * n]), bits(&one[0].data), "{m} {n} {k} {ta} {tb} at {i}");
+        }
+        // Batches side by side.
+        let last = |x: &Array| Array::from_fn(d, &[x.ty.shape[1], x.ty.shape[2], count], |i| x.at(&[i[2], i[0], i[1]]));
+        let dims = DotDims { lhs_batch: axes(2), rhs_batch: axes(2), ..alone };
+        check(dims, &last(&a), &last(&b), d);
+    }
 }
 
 #[test]

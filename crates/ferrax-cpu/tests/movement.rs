@@ -66,6 +66,35 @@ proptest! {
         check(&Kind::Transpose(vec![1, 0].into()), &[&x], &Array::from_fn(d, &[b, a], |i| x.at(&[i[1], i[0]])));
     }
 
+    /// A few arrays whose elements alternate are taken apart and put together.
+    #[test]
+    fn alternating_arrays(seed: u64, k in 1usize..7, n in 1usize..150, outer in 1usize..4, apart: bool) {
+        let rng = &mut Rng(seed);
+        let d = [DType::F32, DType::F64, DType::C64, DType::U8][rng.below(4)];
+        let x = Array::random(rng, d, &if apart { [outer, n, k] } else { [outer, k, n] });
+        let want = Array::from_fn(d, &[x.ty.shape[0], x.ty.shape[2], x.ty.shape[1]], |i| x.at(&[i[0], i[2], i[1]]));
+        check(&Kind::Transpose(vec![0, 2, 1].into()), &[&x], &want);
+    }
+
+    /// Rows of all widths, many of them.
+    #[test]
+    fn concatenate_rows(seed: u64, rows in 1usize..500, count in 1usize..6, widest in 1usize..150) {
+        let rng = &mut Rng(seed);
+        let d = dtype(rng);
+        let widest = if rng.below(2) == 0 { 1 + rng.below(3) } else { widest };
+        let mut xs = Vec::with_capacity(count);
+        for _ in 0..count {
+            let width = rng.below(widest + 1);
+            xs.push(array(rng, d, &[rows, width]));
+        }
+        let width: usize = xs.iter().map(|x| x.ty.shape[1]).sum();
+        let mut data = Vec::with_capacity(rows * width);
+        for row in 0..rows {
+            xs.iter().for_each(|x| data.extend((0..x.ty.shape[1]).map(|c| x.at(&[row, c]))));
+        }
+        check(&Kind::Concat(1), &xs.iter().collect::<Vec<_>>(), &Array::new(d, &[rows, width], data));
+    }
+
     #[test]
     fn broadcast(seed: u64, rank in 0usize..5) {
         let rng = &mut Rng(seed);

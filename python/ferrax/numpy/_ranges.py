@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from ferrax import _core, lax
@@ -231,7 +232,7 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = 
         spacing = (last - first) / divisions
     else:
         spacing = lax.full((), np.nan, compute)
-    values = _spaced(first, last, spacing, num, divisions, endpoint)
+    values = _spaced(first, last, num, divisions, endpoint, _fit(start, stop, divisions, compute))
     if dtype_kind(target) in "iu" and dtype_kind(compute) not in "iu":
         values = lax.floor(values)
     position = normalize_axis(axis, len(shape) + 1)
@@ -241,28 +242,37 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = 
     return (result, spacing) if retstep else result
 
 
-def _spaced(first: Array, last: Array, spacing: Array, num: int, divisions: int, endpoint: bool) -> Array:
+def _fit(start: ArrayLike, stop: ArrayLike, divisions: int, dtype: Any) -> bool:
+    """Whether both ends are numbers whose multiples by a number of steps are known to be finite."""
+    if not all(isinstance(x, int | float) for x in (start, stop)):
+        return False
+    most = float(ml_dtypes.finfo(real_dtype(dtype)).max) / 4
+    return max(abs(start), abs(stop)) * max(divisions, 1) < most
+
+
+def _spaced(first: Array, last: Array, num: int, divisions: int, endpoint: bool, fit: bool) -> Array:
     """The values along a new first axis; mixes the two ends so that both are exact.
 
     Whole numbers of steps as weights, divided at the end, give round values (15, not 15.000001); shares, which round
-    twice, take over where such products overflow.
+    twice, take over where such products overflow, unless they `fit`.
     """
     shape = (num, *first.shape)
     rows = tuple(range(1, len(shape)))
-    low, high = lax.broadcast_in_dim(first, shape, rows), lax.broadcast_in_dim(last, shape, rows)
     if divisions <= 0:
-        return low
+        return lax.broadcast_in_dim(first, shape, rows)
+    if endpoint:
+        between = _spaced(first, last, num - 1, divisions, False, fit)
+        return lax.concatenate([between, lax.expand_dims(last, (0,))], 0)
+    low, high = lax.broadcast_in_dim(first, shape, rows), lax.broadcast_in_dim(last, shape, rows)
     real = real_dtype(first.dtype)
     steps = lax.broadcast_in_dim(lax.iota(real, num), shape, (0,))
     count = asarray(divisions, real)
-    share = cast(steps / count, first.dtype)
     whole, rest = cast(steps, first.dtype), cast(count - steps, first.dtype)
     values = (low * rest + high * whole) / cast(count, first.dtype)
-    values = lax.select(isfinite(values), values, low * (1 - share) + high * share)
-    if not endpoint:
+    if fit:
         return values
-    is_last = lax.broadcasted_iota(default_int(), shape, 0) == num - 1
-    return lax.select(is_last, high, values)
+    share = cast(steps / count, first.dtype)
+    return lax.select(isfinite(values), values, low * (1 - share) + high * share)
 
 
 def logspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, base: ArrayLike = 10.0,

@@ -662,6 +662,8 @@ pub fn integer_pow(n: i32, x: DType) -> Result<Plan> {
     let kernel = match c {
         DType::F32 => float_power!(f32, n, map1, map1_imm),
         DType::F64 => float_power!(f64, n, map1, map1_imm),
+        DType::C64 if n == -1 => complex1!(Complex<f32>, recip),
+        DType::C128 if n == -1 => complex1!(Complex<f64>, recip),
         DType::C64 => map1_imm!(imm, x: Complex<f32> => Complex<f32>, complex::powi(x, imm as i32)),
         DType::C128 => map1_imm!(imm, x: Complex<f64> => Complex<f64>, complex::powi(x, imm as i32)),
         DType::I8 => integer_power!(i8, map1_imm),

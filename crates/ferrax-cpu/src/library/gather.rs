@@ -117,10 +117,17 @@ pub fn gather(gathering: &Gathering, operand: In<'_>, indices: In<'_>, out: &mut
 unsafe fn elements<T: Copy>(run: &Run<'_>, src: *const T, fill: T, dst: *mut T) {
     // SAFETY: the caller's contract.
     unsafe {
-        if run.is_plain() {
+        if run.whole
+            && let Some(step) = run.step()
+        {
             let (src, out) = (src.offset(run.operand(0)), dst.offset(run.other(0)));
             let out = std::slice::from_raw_parts_mut(out, run.places.len());
-            out.iter_mut().zip(run.places).for_each(|(out, &place)| *out = *src.offset(place as isize));
+            if step == 0 {
+                out.iter_mut().zip(run.places).for_each(|(out, &place)| *out = *src.offset(place as isize));
+            } else {
+                let places = (0..).zip(run.places);
+                out.iter_mut().zip(places).for_each(|(out, (k, &place))| *out = *src.offset(place as isize + k * step));
+            }
             return;
         }
         for (k, &place) in run.places.iter().enumerate() {

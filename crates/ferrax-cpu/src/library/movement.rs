@@ -184,7 +184,7 @@ fn pair<T>(a: Axis, b: Axis, src: *const T, dst: *mut T) -> Pair<T> {
 }
 
 /// Bytes of a row that two moves copy; a call would take longer than that.
-const SHORT: usize = 64;
+const SHORT: usize = 256;
 
 /// Copies `n` contiguous elements, of `SHORT` bytes at most, for every index of an axis.
 unsafe fn short_rows<T: Copy>(a: Axis, n: usize, src: *const T, dst: *mut T) {
@@ -192,6 +192,8 @@ unsafe fn short_rows<T: Copy>(a: Axis, n: usize, src: *const T, dst: *mut T) {
     // SAFETY: the caller's contract: rows of as many bytes.
     unsafe {
         match bytes {
+            128.. => both_ends::<T, [u8; 128]>(a, bytes, src, dst),
+            64.. => both_ends::<T, [u8; 64]>(a, bytes, src, dst),
             32.. => both_ends::<T, [u8; 32]>(a, bytes, src, dst),
             16.. => both_ends::<T, [u8; 16]>(a, bytes, src, dst),
             8.. => both_ends::<T, [u8; 8]>(a, bytes, src, dst),
@@ -244,7 +246,7 @@ unsafe fn copy_block(src: *const u8, dst: *mut u8, bytes: usize) {
     let ahead = dst.addr().wrapping_sub(src.addr()) % PAGE;
     // SAFETY: the caller's contract.
     unsafe {
-        if bytes < 2 * PAGE || !(1..PAGE / 4).contains(&ahead) {
+        if bytes < PAGE / 4 || !(1..PAGE / 4).contains(&ahead) {
             return std::ptr::copy_nonoverlapping(src, dst, bytes);
         }
         let first = bytes % LINE;
@@ -318,20 +320,71 @@ pub fn rev(axes: &[usize], x: In<'_>, out: &mut Out<'_>) {
     gather_strided(x, out, offset, &ss);
 }
 
-/// `Concat(axis)`.
+/// An operand of a concatenation: its elements, and how many of them a row has.
+type Joined = (*const u8, usize);
+
+/// Bytes of rows that operands are put together in, one after the other: what the first-level cache holds of them.
+const ROWS_TOGETHER: usize = 16 << 10;
+
+/// `Concat(axis)`: rows are put together block by block, so that memory is gone over once.
 pub fn concat(axis: usize, xs: &[In<'_>], out: &mut Out<'_>) {
-    let ds = signed_strides(out.shape());
     let size = out.ty.dtype.size();
-    let mut at = 0;
-    for x in xs {
-        if x.ty.size() > 0 {
-            // SAFETY: the result's extent along the axis is the sum of the operands'.
-            unsafe {
-                let dst = out.ptr.offset(at * ds[axis] * size as isize);
-                strided_copy(size, x.shape(), x.ptr, &signed_strides(x.shape()), dst, &ds);
+    let rows: usize = out.shape()[..axis].iter().product();
+    let width = |shape: &[usize]| shape[axis..].iter().product::<usize>();
+    let joined: SmallVec<[Joined; 8]> =
+        xs.iter().filter(|x| x.ty.size() > 0).map(|x| (x.ptr, width(x.shape()))).collect();
+    let (row, bytes) = (width(out.shape()), out.ty.bytes());
+    if bytes == 0 {
+        return;
+    }
+    if rows == 1 {
+        let mut at = 0;
+        for &(src, n) in &joined {
+            // SAFETY: the result holds the operands' elements one after the other.
+            unsafe { copy_merged(size, &[Axis { n, src: 1, dst: 1 }], src, out.ptr.add(at * size)) };
+            at += n;
+        }
+        return;
+    }
+    let block = (ROWS_TOGETHER / (row * size)).clamp(1, rows).next_multiple_of(8);
+    let nanoseconds = (bytes / BYTES_A_NANOSECOND) as u64;
+    let count = if bytes >= 2 * PART && pool::worth(nanoseconds) { 8 * pool::threads() } else { 1 };
+    let each = rows.div_ceil(count).next_multiple_of(block);
+    let ends = (Shared(&joined), pool::Disjoint(out.ptr));
+    pool::share(nanoseconds, rows.div_ceil(each), &|_, part| {
+        let (joined, out) = (&ends.0, &ends.1);
+        for first in (part * each..((part + 1) * each).min(rows)).step_by(block) {
+            let n = block.min(rows - first);
+            // SAFETY: rows of the operands, and as many of the result that are this part's.
+            by_size!(size, T => unsafe { join_rows::<T>(joined.0, first..first + n, row, out.at(0).cast()) });
+        }
+    });
+}
+
+/// Operands that threads read.
+struct Shared<'a>(&'a [Joined]);
+// SAFETY: see the type.
+unsafe impl Sync for Shared<'_> {}
+
+/// Copies rows of operands next to each other, into rows of `row` elements.
+unsafe fn join_rows<T: Copy>(joined: &[Joined], rows: std::ops::Range<usize>, row: usize, out: *mut T) {
+    let (first, n) = (rows.start, rows.len());
+    // SAFETY: the caller's contract.
+    unsafe {
+        let mut to = out.add(first * row);
+        if joined.len() == row {
+            let columns: SmallVec<[*const T; 4]> = joined.iter().map(|x| x.0.cast::<T>().add(first)).collect();
+            if transposition::join_columns(&columns, n, to) {
+                return;
             }
         }
-        at += x.shape()[axis] as isize;
+        for &(src, width) in joined {
+            let rows = Axis { n, src: width as isize, dst: row as isize };
+            let elements = Axis { n: width, src: 1, dst: 1 };
+            let axes = if width == 1 { &[rows][..] } else { &[rows, elements] };
+            copy_axes(axes, src.cast::<T>().add(first * width), to);
+            to = to.add(width);
+        }
     }
 }
 

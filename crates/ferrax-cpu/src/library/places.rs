@@ -52,6 +52,8 @@ struct Component<T> {
 /// operand and in the other array.
 pub struct Run<'a> {
     pub places: &'a [i64],
+    /// Whether no window is dropped.
+    pub whole: bool,
     operand: (isize, isize),
     other: (isize, isize),
 }
@@ -69,12 +71,10 @@ impl Run<'_> {
         self.other.0 + k as isize * self.other.1
     }
 
-    /// Whether no window is dropped, the batch axis is none of the operand's, and the other array's elements are next to
-    /// each other.
+    /// What the batch index adds in the operand for the next vector, where the other array's elements are next to each other.
     #[inline(always)]
-    pub fn is_plain(&self) -> bool {
-        let whole = self.places.iter().fold(0, |all, &place| all | place) >= 0;
-        whole && self.operand.1 == 0 && self.other.1 == 1
+    pub fn step(&self) -> Option<isize> {
+        (self.other.1 == 1).then_some(self.operand.1)
     }
 }
 
@@ -154,12 +154,12 @@ impl<'a> Windows<'a> {
         let mut first = range.start;
         while first < range.end {
             let count = TOGETHER.min(range.end - first);
-            self.offsets(first, &mut places[..count]);
+            let whole = self.offsets(first, &mut places[..count]);
             let mut rest = &places[..count];
             while !rest.is_empty() {
                 let (places, after) = rest.split_at(rest.len().min(walk.left()));
                 let (operand, other) = ((walk.operand, walk.inner.operand), (walk.other, walk.inner.other));
-                f(&Run { places, operand, other });
+                f(&Run { places, whole, operand, other });
                 walk.advance(places.len());
                 rest = after;
             }
@@ -178,24 +178,24 @@ impl<'a> Windows<'a> {
         });
     }
 
-    /// What the components of the index vectors from `first` on come to.
-    fn offsets(&self, first: usize, places: &mut [i64]) {
+    /// What the components of the index vectors from `first` on come to; whether no window is dropped.
+    fn offsets(&self, first: usize, places: &mut [i64]) -> bool {
         #[cfg(target_arch = "x86_64")]
         {
             #[target_feature(enable = "avx2,fma")]
-            fn fast(windows: &Windows<'_>, first: usize, places: &mut [i64]) {
-                windows.offsets_body(first, places);
+            fn fast(windows: &Windows<'_>, first: usize, places: &mut [i64]) -> bool {
+                windows.offsets_body(first, places)
             }
             if crate::simd::wide() {
                 // SAFETY: the machine has the instructions.
                 return unsafe { fast(self, first, places) };
             }
         }
-        self.offsets_body(first, places);
+        self.offsets_body(first, places)
     }
 
     #[inline(always)]
-    fn offsets_body(&self, first: usize, places: &mut [i64]) {
+    fn offsets_body(&self, first: usize, places: &mut [i64]) -> bool {
         let depth = self.components.len();
         let range = first * depth..(first + places.len()) * depth;
         match &self.indices {
@@ -207,14 +207,14 @@ impl<'a> Windows<'a> {
                     .iter()
                     .map(|c| Component { stride: short(c.stride), last: short(c.last) })
                     .collect();
-                offsets_of(&all[range], &components, (short(self.wrap), self.drops), places);
+                offsets_of(&all[range], &components, (short(self.wrap), self.drops), places)
             }
             Indices::Short(all) => {
                 let all: SmallVec<[i64; TOGETHER]> = all[range].iter().map(|&i| i64::from(i)).collect();
-                offsets_of(&all, &self.components, (self.wrap, self.drops), places);
+                offsets_of(&all, &self.components, (self.wrap, self.drops), places)
             }
             Indices::Long(all) => {
-                offsets_of(&all.typed::<i64>()[range], &self.components, (self.wrap, self.drops), places);
+                offsets_of(&all.typed::<i64>()[range], &self.components, (self.wrap, self.drops), places)
             }
         }
     }
@@ -296,6 +296,8 @@ trait Offset: Copy + Ord + Default + Into<i64> {
     fn times_plus(self, stride: Self, sum: Self) -> Self;
     /// This, counted from the end of an axis of so many if it is below 0.
     fn behind(self, wrap: Self) -> Self;
+    /// Joins to `outside`, which is below 0 if any was, an index that may be 0 to `last`.
+    fn check(self, last: Self, outside: Self) -> Self;
 }
 
 macro_rules! offsets {
@@ -307,16 +309,20 @@ macro_rules! offsets {
             }
             #[inline(always)]
             fn behind(self, wrap: Self) -> Self {
-                if self < 0 { self.wrapping_add(wrap) } else { self }
+                self.wrapping_add(if self < 0 { wrap } else { 0 })
+            }
+            #[inline(always)]
+            fn check(self, last: Self, outside: Self) -> Self {
+                outside | self | last.wrapping_sub(self)
             }
         })*
     };
 }
 offsets!(i32 i64);
 
-/// The offsets of index vectors, or `DROPPED`.
+/// The offsets of index vectors, or `DROPPED`; whether none is.
 #[inline(always)]
-fn offsets_of<T: Offset>(indices: &[T], components: &[Component<T>], how: (T, bool), places: &mut [i64]) {
+fn offsets_of<T: Offset>(indices: &[T], components: &[Component<T>], how: (T, bool), places: &mut [i64]) -> bool {
     match *components {
         [a] => each_vector([a], indices, how, places),
         [a, b] => each_vector([a, b], indices, how, places),
@@ -324,6 +330,7 @@ fn offsets_of<T: Offset>(indices: &[T], components: &[Component<T>], how: (T, bo
         _ => {
             let mut vectors = indices.chunks(components.len().max(1));
             places.iter_mut().for_each(|place| *place = offset(components, vectors.next().unwrap_or(&[]), how));
+            !how.1 || !places.contains(&DROPPED)
         }
     }
 }
@@ -334,31 +341,33 @@ fn each_vector<T: Offset, const D: usize>(
     indices: &[T],
     how: (T, bool),
     places: &mut [i64],
-) {
+) -> bool {
     let vectors = indices.as_chunks::<D>().0;
-    let inside = |c: &Component<T>, i: T| u32::from(i >= T::default()) & u32::from(i <= c.last);
-    let all_inside = |all, vector: &[T; D]| components.iter().zip(vector).fold(all, |all, (c, &i)| all & inside(c, i));
-    // Most are, and then there is less to do.
-    if vectors.iter().fold(1, all_inside) == 1 {
+    // One sign for all, which vectors of numbers are joined to. Most are inside, and then there is less to do.
+    let check = |all, vector: &[T; D]| components.iter().zip(vector).fold(all, |all, (c, &i)| i.check(c.last, all));
+    if vectors.iter().fold(T::default(), check) >= T::default() {
         for (place, vector) in places.iter_mut().zip(vectors) {
             let terms = components.iter().zip(vector);
             *place = terms.fold(T::default(), |sum, (c, &i)| i.times_plus(c.stride, sum)).into();
         }
-        return;
+        return true;
     }
+    let mut all = 0;
     for (place, vector) in places.iter_mut().zip(vectors) {
         *place = offset(&components, vector, how);
+        all |= *place;
     }
+    all >= 0
 }
 
 #[inline(always)]
 fn offset<T: Offset>(components: &[Component<T>], vector: &[T], (wrap, drops): (T, bool)) -> i64 {
     let zero = T::default();
-    let (mut sum, mut inside) = (zero, true);
+    let (mut sum, mut outside) = (zero, zero);
     for (c, &i) in components.iter().zip(vector) {
         let i = i.behind(wrap);
-        inside &= i >= zero && i <= c.last;
+        outside = i.check(c.last, outside);
         sum = i.min(c.last).max(zero).times_plus(c.stride, sum);
     }
-    if inside || !drops { sum.into() } else { DROPPED }
+    if (outside < zero) & drops { DROPPED } else { sum.into() }
 }

@@ -656,13 +656,35 @@ fn arg_part_body<T: Ordered, P: Place>(x: &[T], out: &mut [u8], [n, inner, width
     }
 }
 
+/// Elements that compete in registers.
+const TOGETHER: usize = 16;
+
 /// Elements take the place of those that they beat.
 #[inline(always)]
 fn compete<T: Ordered, P: Place>(best: &mut [T], found: &mut [P], row: &[T], at: P, max: bool) {
-    for ((b, f), &v) in best.iter_mut().zip(found).zip(row) {
-        let beats = v.beats(*b, max);
-        *b = if beats { v } else { *b };
-        *f = if beats { at } else { *f };
+    if max {
+        compete_for::<T, P, true>(best, found, row, at);
+    } else {
+        compete_for::<T, P, false>(best, found, row, at);
+    }
+}
+
+/// As `compete`; whole registers are stored: stores of single lanes are slow.
+#[inline(always)]
+fn compete_for<T: Ordered, P: Place, const MAX: bool>(best: &mut [T], found: &mut [P], row: &[T], at: P) {
+    let winner = |b: T, f: P, v: T| if v.beats(b, MAX) { (v, at) } else { (b, f) };
+    let (best, last_best) = best[..row.len()].as_chunks_mut::<TOGETHER>();
+    let (found, last_found) = found[..row.len()].as_chunks_mut::<TOGETHER>();
+    let (row, last_row) = row.as_chunks::<TOGETHER>();
+    for ((best, found), row) in best.iter_mut().zip(found).zip(row) {
+        let (mut b, mut f) = (*best, *found);
+        for j in 0..TOGETHER {
+            (b[j], f[j]) = winner(b[j], f[j], row[j]);
+        }
+        (*best, *found) = (b, f);
+    }
+    for ((b, f), &v) in last_best.iter_mut().zip(last_found).zip(last_row) {
+        (*b, *f) = winner(*b, *f, v);
     }
 }
 

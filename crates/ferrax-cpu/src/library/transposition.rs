@@ -2,9 +2,10 @@
 //!
 //! Elements of 4 and 8 bytes move in square blocks of 64-byte rows through registers, so that every cache line
 //! of either side is touched once whatever its stride; ragged edges use the same blocks with masks. With 32-byte
-//! registers blocks are half as wide and edges scalar; with 16-byte ones, blocks are made of smaller squares. Other
-//! sizes, and other machines, copy element by element in small tiles. Read next: `movement.rs`, which finds the pair of
-//! axes.
+//! registers blocks are half as wide and edges scalar; with 16-byte ones, blocks are made of smaller squares. Two to four
+//! arrays whose elements alternate are taken apart, or put together, by loops with known steps, which the compiler
+//! vectorizes. Other sizes, and other machines, copy element by element in small tiles. Read next: `movement.rs`, which
+//! finds the pair of axes.
 
 /// A matrix to transpose: `src[i + j·src_step]` goes to `dst[i·dst_step + j]`.
 #[derive(Clone, Copy)]
@@ -45,6 +46,11 @@ impl<T: Copy> Pair<T> {
 pub unsafe fn copy<T: Copy>(p: Pair<T>) {
     // SAFETY: the caller's contract; sizes decide the element type.
     unsafe {
+        match size_of::<T>() {
+            4 if alternating::<u32>(cast(p)) => return,
+            8 if alternating::<u64>(cast(p)) => return,
+            _ => {}
+        }
         #[cfg(target_arch = "x86_64")]
         match (crate::simd::isa(), size_of::<T>()) {
             (Some(crate::simd::Isa::Avx512), 4) => return wide::copy32(cast(p)),
@@ -63,11 +69,96 @@ pub unsafe fn copy<T: Copy>(p: Pair<T>) {
     }
 }
 
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn cast<T, U>(p: Pair<T>) -> Pair<U> {
     let Pair { src, dst, rows, dst_step, columns, src_step } = p;
     Pair { src: src.cast(), dst: dst.cast(), rows, dst_step, columns, src_step }
 }
+
+/// Fewer elements of each array are not worth a loop of their own.
+const ALTERNATING: usize = 8;
+
+/// Copies a pair of which one side is two to four arrays whose elements alternate; false where it is not.
+unsafe fn alternating<T: Copy>(p: Pair<T>) -> bool {
+    let apart = p.columns >= ALTERNATING && p.src_step == p.rows as isize;
+    let together = p.rows >= ALTERNATING && p.dst_step == p.columns as isize;
+    // SAFETY: the caller's contract.
+    unsafe {
+        match if apart { p.rows } else { p.columns } {
+            2 if apart => taken_apart::<T, 2>(p),
+            3 if apart => taken_apart::<T, 3>(p),
+            4 if apart => taken_apart::<T, 4>(p),
+            n @ 2..=4 if together => {
+                let mut columns = [p.src; 4];
+                (1..n).for_each(|k| columns[k] = p.src.offset(k as isize * p.src_step));
+                return join_columns(&columns[..n], p.rows, p.dst);
+            }
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// Puts two to four arrays of `n` elements of 4 or 8 bytes together, an element of each in turn; false where there are
+/// more or fewer of them, or other elements.
+///
+/// # Safety
+/// The arrays must hold so many elements, and the destination all of them; they must not overlap.
+pub unsafe fn join_columns<T: Copy>(columns: &[*const T], n: usize, dst: *mut T) -> bool {
+    if !matches!(size_of::<T>(), 4 | 8) {
+        return false;
+    }
+    // SAFETY: the caller's contract.
+    unsafe {
+        match *columns {
+            [a, b] => put_together([a, b], n, dst),
+            [a, b, c] => put_together([a, b, c], n, dst),
+            [a, b, c, d] => put_together([a, b, c, d], n, dst),
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// Defines a copy of `N` alternating arrays, compiled for the baseline and for AVX2.
+macro_rules! alternate {
+    ($name:ident, $N:ident, ($($x:ident: $X:ty),*), $body:block) => {
+        unsafe fn $name<T: Copy, const $N: usize>($($x: $X),*) {
+            #[inline(always)]
+            unsafe fn body<T: Copy, const $N: usize>($($x: $X),*) {
+                // SAFETY: the caller's contract.
+                unsafe { $body }
+            }
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx2")]
+                unsafe fn fast<T: Copy, const $N: usize>($($x: $X),*) {
+                    // SAFETY: the caller's contract.
+                    unsafe { body::<T, $N>($($x),*) }
+                }
+                if crate::simd::wide() {
+                    // SAFETY: the caller's contract, and the machine has the instructions.
+                    return unsafe { fast::<T, $N>($($x),*) };
+                }
+            }
+            // SAFETY: the caller's contract.
+            unsafe { body::<T, $N>($($x),*) }
+        }
+    };
+}
+alternate!(taken_apart, N, (p: Pair<T>), {
+    let src = std::slice::from_raw_parts(p.src.cast::<[T; N]>(), p.columns);
+    for (i, x) in src.iter().enumerate() {
+        for (k, &x) in x.iter().enumerate() {
+            *p.dst.offset(k as isize * p.dst_step).add(i) = x;
+        }
+    }
+});
+alternate!(put_together, N, (columns: [*const T; N], n: usize, dst: *mut T), {
+    let dst = std::slice::from_raw_parts_mut(dst.cast::<[T; N]>(), n);
+    for (i, x) in dst.iter_mut().enumerate() {
+        *x = std::array::from_fn(|k| *columns[k].add(i));
+    }
+});
 
 /// Element by element, in square tiles that fit the cache.
 unsafe fn elements<T: Copy>(p: Pair<T>) {
@@ -135,8 +226,9 @@ mod wide {
         let t = transposed32(&r);
         // SAFETY: rows i < rows of the destination hold `columns` elements, and masks keep to them.
         unsafe {
-            if b.rows == 16 && b.columns == 16 {
-                for i in 0..16 {
+            if b.columns == 16 {
+                // What a mask has stored is not handed on to the next load.
+                for i in 0..b.rows {
                     _mm512_storeu_ps(b.dst.offset(i as isize * b.dst_step), t[i]);
                 }
             } else {
@@ -197,8 +289,9 @@ mod wide {
         let t = transposed64(&r);
         // SAFETY: rows i < rows of the destination hold `columns` elements, and masks keep to them.
         unsafe {
-            if b.rows == 8 && b.columns == 8 {
-                for i in 0..8 {
+            if b.columns == 8 {
+                // What a mask has stored is not handed on to the next load.
+                for i in 0..b.rows {
                     _mm512_storeu_pd(b.dst.offset(i as isize * b.dst_step), t[i]);
                 }
             } else {

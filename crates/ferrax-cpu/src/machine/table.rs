@@ -231,7 +231,11 @@ pub fn round(lane: usize, d: DType) -> Option<Handler> {
     match d {
         _ if lane == 8 => None,
         DType::BF16 => Some(map!(x: f32 => f32, f32::from_bits(u32::from(bf16_bits(x)) << 16))),
-        DType::F16 => Some(map!(x: f32 => f32, half_value(half_bits(x)))),
+        DType::F16 => Some(handler!(u32, |pc, p, o, acc| {
+            for lanes in acc.as_chunks_mut::<8>().0 {
+                *lanes = halves::values(halves::bits(*lanes));
+            }
+        })),
         _ => None,
     }
 }
@@ -268,6 +272,19 @@ pub fn fold(lane: usize, op: ReduceOp, d: DType) -> Option<Handler> {
     })
 }
 
+/// The load of halves, or of one that is repeated.
+macro_rules! load_halves {
+    ($splat:literal) => {
+        handler!(u32, |pc, p, o, acc| {
+            let memory = at(p, (*pc).p, (*pc).ps, o).cast::<u16>();
+            for (k, lanes) in acc.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+                let held = if $splat { [*memory; 8] } else { memory.add(8 * k).cast::<[u16; 8]>().read_unaligned() };
+                *lanes = halves::values(held);
+            }
+        })
+    };
+}
+
 /// Loads an array's elements, or repeats one.
 pub fn load(lane: usize, d: DType, splat: bool) -> Option<Handler> {
     if lane == 8 {
@@ -281,7 +298,8 @@ pub fn load(lane: usize, d: DType, splat: bool) -> Option<Handler> {
     lanes(d)?;
     Some(match d {
         DType::BF16 => either!(x: u16 => f32, f32::from_bits(u32::from(x) << 16)),
-        DType::F16 => either!(x: u16 => f32, half_value(x)),
+        DType::F16 if splat => load_halves!(true),
+        DType::F16 => load_halves!(false),
         DType::I16 => either!(x: i16 => i32, i32::from(x)),
         DType::I8 => either!(x: i8 => i32, i32::from(x)),
         DType::U16 => either!(x: u16 => u32, u32::from(x)),
@@ -298,7 +316,12 @@ pub fn store(lane: usize, d: DType) -> Option<Handler> {
     lanes(d)?;
     Some(match d {
         DType::BF16 => store!(u32, x: u32 => u16, (x >> 16) as u16),
-        DType::F16 => store!(u32, x: f32 => u16, half_bits(x)),
+        DType::F16 => handler!(u32, |pc, p, o, acc| {
+            let memory = at(p, (*pc).p, (*pc).ps, o).cast::<[u16; 8]>();
+            for (k, lanes) in acc.as_chunks::<8>().0.iter().enumerate() {
+                memory.add(k).write_unaligned(halves::bits(*lanes));
+            }
+        }),
         DType::I16 | DType::U16 => store!(u32, x: u32 => u16, x as u16),
         DType::I8 | DType::U8 | DType::Bool => store!(u32, x: u32 => u8, x as u8),
         _ => store!(u32, x: u32 => u32, x),
@@ -365,7 +388,58 @@ pub fn select(lane: usize, held: Held, splat: (bool, bool)) -> Handler {
     selects!(u32, held, splat)
 }
 
+/// Conversions of eight halves at once, by the instructions that every handler on x86-64 has.
+#[cfg(target_arch = "x86_64")]
+mod halves {
+    use core::arch::x86_64::{__m128i, __m256, _mm256_cvtph_ps, _mm256_cvtps_ph};
+
+    /// The bits of the values.
+    ///
+    /// # Safety
+    /// The caller has F16C, as for `bits`.
+    #[inline(always)]
+    pub unsafe fn values(h: [u16; 8]) -> [u32; 8] {
+        // SAFETY: the caller's contract; vectors are plain numbers.
+        unsafe { std::mem::transmute::<__m256, [u32; 8]>(_mm256_cvtph_ps(std::mem::transmute::<[u16; 8], __m128i>(h))) }
+    }
+
+    /// The nearest halves, ties to even.
+    ///
+    /// # Safety
+    /// As for `values`.
+    #[inline(always)]
+    pub unsafe fn bits(x: [u32; 8]) -> [u16; 8] {
+        // SAFETY: as above.
+        unsafe {
+            std::mem::transmute::<__m128i, [u16; 8]>(_mm256_cvtps_ph::<0>(std::mem::transmute::<[u32; 8], __m256>(x)))
+        }
+    }
+}
+
+/// Conversions of eight halves.
+#[cfg(not(target_arch = "x86_64"))]
+mod halves {
+    /// The bits of the values.
+    ///
+    /// # Safety
+    /// None is needed here.
+    #[inline(always)]
+    pub unsafe fn values(h: [u16; 8]) -> [u32; 8] {
+        h.map(|h| super::half_value(h).to_bits())
+    }
+
+    /// The nearest halves, ties to even.
+    ///
+    /// # Safety
+    /// None is needed here.
+    #[inline(always)]
+    pub unsafe fn bits(x: [u32; 8]) -> [u16; 8] {
+        x.map(|x| super::half_bits(f32::from_bits(x)))
+    }
+}
+
 /// The value of a half's bits: the exponent is moved by a multiplication, which also scales subnormals.
+#[cfg(any(not(target_arch = "x86_64"), test))]
 #[inline(always)]
 fn half_value(h: u16) -> f32 {
     const SCALE: f32 = 5.192_296_858_534_828e33;

@@ -217,6 +217,11 @@ pub fn div<C: Wide>(x: C, y: C) -> C {
     C::of(div64(x.wide(), y.wide()))
 }
 
+/// 1 / z.
+pub fn recip<C: Wide>(z: C) -> C {
+    C::of(div64(ONE, z.wide()))
+}
+
 /// x ** y = exp(y log x), with 0 ** 0 = 1.
 pub fn pow<C: Wide>(x: C, y: C) -> C {
     let (x, y) = (x.wide(), y.wide());

@@ -337,7 +337,7 @@ fn complex_functions_of_many_numbers() {
     let y: Vec<Complex<f64>> = x.iter().rev().copied().collect();
     type Z = Complex<f64>;
     type Whole = (fn() -> Option<together::Formula<1>>, fn([Z; 1]) -> Z);
-    let functions: [Whole; 20] = [
+    let functions: [Whole; 21] = [
         (together::exp, |[z]| complex::exp(z)),
         (together::expm1, |[z]| complex::expm1(z)),
         (together::sin, |[z]| complex::sin(z)),
@@ -358,6 +358,7 @@ fn complex_functions_of_many_numbers() {
         (together::log, |[z]| complex::log(z)),
         (together::log1p, |[z]| complex::log1p(z)),
         (together::sign, |[z]| complex::sign(z)),
+        (together::recip, |[z]| complex::recip(z)),
     ];
     for (formula, one) in functions {
         let mut found = vec![Complex::new(0.0, 0.0); x.len()];

@@ -40,6 +40,32 @@ pub type Formula<const K: usize> = unsafe fn(&[Tile; K], &mut Tile, &mut [bool; 
 
 /// Results of a formula, where there is one for this machine, and of `exact` for the numbers that it does not hold for.
 pub fn each<const K: usize, C: Wide>(x: [&[C]; K], out: &mut [C], formula: Option<Formula<K>>, exact: fn([C; K]) -> C) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,fma")]
+        fn fast<const K: usize, C: Wide>(
+            x: [&[C]; K],
+            out: &mut [C],
+            formula: Option<Formula<K>>,
+            exact: fn([C; K]) -> C,
+        ) {
+            each_body(x, out, formula, exact);
+        }
+        if crate::simd::wide() {
+            // SAFETY: the machine has the instructions.
+            return unsafe { fast(x, out, formula, exact) };
+        }
+    }
+    each_body(x, out, formula, exact);
+}
+
+#[inline(always)]
+fn each_body<const K: usize, C: Wide>(
+    x: [&[C]; K],
+    out: &mut [C],
+    formula: Option<Formula<K>>,
+    exact: fn([C; K]) -> C,
+) {
     let (mut parts, mut results, mut odd) = ([[[1.0; TILE]; 2]; K], [[0.0; TILE]; 2], [true; TILE]);
     for start in (0..out.len()).step_by(TILE) {
         let end = out.len().min(start + TILE);
@@ -47,20 +73,39 @@ pub fn each<const K: usize, C: Wide>(x: [&[C]; K], out: &mut [C], formula: Optio
         let out = &mut out[start..end];
         if let Some(formula) = formula {
             for (parts, tile) in parts.iter_mut().zip(tiles) {
-                for (i, z) in tile.iter().enumerate() {
-                    let z = z.wide();
-                    (parts[0][i], parts[1][i]) = (z.re, z.im);
+                match <&[C; TILE]>::try_from(tile) {
+                    Ok(whole) => take_apart(parts, whole),
+                    Err(_) => take_apart(parts, tile),
                 }
             }
             // SAFETY: a formula is there where its instructions are.
             unsafe { formula(&parts, &mut results, &mut odd) };
-            for (i, o) in out.iter_mut().enumerate() {
-                *o = C::of(Z::new(results[0][i], results[1][i]));
+            match <&mut [C; TILE]>::try_from(&mut *out) {
+                Ok(whole) => put_together(whole, &results),
+                Err(_) => put_together(out, &results),
             }
+        }
+        if odd == [false; TILE] {
+            continue;
         }
         for (i, o) in out.iter_mut().enumerate().filter(|(i, _)| odd[*i]) {
             *o = exact(tiles.map(|x| x[i]));
         }
+    }
+}
+
+#[inline(always)]
+fn take_apart<C: Wide>(parts: &mut Tile, x: &[C]) {
+    for (i, z) in x.iter().enumerate() {
+        let z = z.wide();
+        (parts[0][i], parts[1][i]) = (z.re, z.im);
+    }
+}
+
+#[inline(always)]
+fn put_together<C: Wide>(out: &mut [C], parts: &Tile) {
+    for (i, o) in out.iter_mut().enumerate() {
+        *o = C::of(Z::new(parts[0][i], parts[1][i]));
     }
 }
 
@@ -211,6 +256,16 @@ fn inverse_tangent<const F: bool>(x: f64, y: f64) -> (Z, bool) {
     (Z::new(re.copysign(x), im), plain(x) & plain(y) & (d > 0.0))
 }
 
+/// x / y.
+#[inline(always)]
+fn quotient<const F: bool>(x: Z, y: Z) -> (Z, bool) {
+    let real = y.im == 0.0;
+    let d = if real { y.re } else { square::<F>(y) };
+    let re = if real { x.re } else { fma::<F>(x.re, y.re, x.im * y.im) };
+    let im = if real { x.im } else { fma::<F>(x.im, y.re, -(x.re * y.im)) };
+    (Z::new(re / d, im / d), real | (sized(x) & sized(y)))
+}
+
 formulas! {
     /// e^z.
     exp<F>(z): 1 {
@@ -303,12 +358,13 @@ formulas! {
         (Z::new(z.re / r, z.im / r), sized(z))
     }
     /// Quotients.
-    div<F>(x, y): 2 {
-        let real = y.im == 0.0;
-        let d = if real { y.re } else { square::<F>(y) };
-        let re = if real { x.re } else { fma::<F>(x.re, y.re, x.im * y.im) };
-        let im = if real { x.im } else { fma::<F>(x.im, y.re, -(x.re * y.im)) };
-        (Z::new(re / d, im / d), real | (sized(x) & sized(y)))
+    div<F>(x, y): 2 { quotient::<F>(x, y) }
+    /// Inverses.
+    recip<F>(z): 1 {
+        let (w, holds) = quotient::<F>(Z::new(1.0, 0.0), z);
+        // The sign that the quotient of one has.
+        let across = (z.re == 0.0) & (z.im != 0.0);
+        (Z::new(if across { 0f64.copysign(z.im) } else { w.re }, w.im), holds)
     }
     /// Powers.
     pow<F>(x, y): 2 {

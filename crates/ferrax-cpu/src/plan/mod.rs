@@ -98,6 +98,7 @@ impl Program {
 pub(crate) fn plan(graph: Arc<Graph>, donation: Donation<'_>, machine: bool) -> Result<Program> {
     let graph = checked(passes::fold_transpositions(graph))?;
     let graph = if machine { checked(crate::plan::constants::fold(graph))? } else { graph };
+    let graph = if machine { checked(passes::fractions(graph))? } else { graph };
     let graph = checked(passes::hoist(graph))?;
     let graph = if machine { checked(passes::split_states(graph))? } else { graph };
     let graph = if machine { checked(passes::on_parts(graph))? } else { graph };

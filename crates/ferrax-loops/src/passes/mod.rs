@@ -1,6 +1,6 @@
 //! Passes over the kernel graph that every engine with kernels of its own needs.
 //!
-//! Six rewrite a graph: [`fold_transpositions`], [`hoist`], [`split_states`], [`on_parts`], [`recompute`], [`spread_counts`]. [`mod@segments`] cuts programs for engines whose
+//! Seven rewrite a graph: [`fold_transpositions`], [`fractions`](fractions()), [`hoist`], [`split_states`], [`on_parts`], [`recompute`], [`spread_counts`]. [`mod@segments`] cuts programs for engines whose
 //! own cannot call the host. [`order`] finds which nodes run together and where
 //! each value's elements are; what an engine's kernels take, it asks a [`Target`]. No pass changes a bit of a result:
 //! nodes compute the same from the same operands wherever they stand.
@@ -8,6 +8,7 @@
 //! Read next: [`order`], [`view`], then the planner of an engine (`ferrax-cpu/src/plan`).
 
 pub mod counts;
+pub mod fractions;
 pub mod hoist;
 pub mod order;
 pub mod parts;
@@ -20,6 +21,7 @@ pub mod transpositions;
 pub mod view;
 
 pub use counts::spread_counts;
+pub use fractions::fractions;
 pub use hoist::hoist;
 pub use parts::on_parts;
 pub use recompute::recompute;

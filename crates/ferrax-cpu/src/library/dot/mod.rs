@@ -6,6 +6,7 @@
 //! are multiplied and summed in f32.
 
 pub mod planned;
+mod small;
 
 use crate::elementwise::kernel::{In, Out};
 use crate::elementwise::{compute_dtype, convert};
@@ -231,6 +232,11 @@ unsafe fn real<T: Kernels>(
         Product { m: s.m, n: s.n, k: s.k, a, b, c: ends.2.cast::<T>().wrapping_add(i * s.m * s.n) }
     };
     let operands = Operands(a, b, out);
+    if let Some(small) = small::Small::new(of(0, &operands), batches) {
+        // SAFETY: the caller's contract.
+        unsafe { small.run() };
+        return Ok(());
+    }
     let each = s.m * s.n * s.k;
     if batches.count == 1 || (each > LARGE && batches.count < 4 * pool::threads()) {
         // SAFETY: the caller's contract.
