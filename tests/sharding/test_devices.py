@@ -233,6 +233,25 @@ CASES = {
         step = jax.shard_map(jax.grad(loss), mesh=m, in_specs=(P(), P(("x", "y"))), out_specs=P())
         np.testing.assert_allclose(jax.jit(step)(w, x), jax.grad(loss)(w, x), rtol=2e-5, atol=2e-5)
     """,
+    "functions with rules of their own are steps of loops over parts": """
+        f = jax.custom_vjp(jnp.sin)
+        f.defvjp(lambda x: (jnp.sin(x), x), lambda r, g: (jnp.cos(r) * g,))
+        g = jax.custom_jvp(jnp.sin)
+        g.defjvp(lambda p, t: (jnp.sin(p[0]), t[0] * jnp.cos(p[0])))
+        over = lambda h: jax.shard_map(h, mesh=m, in_specs=P("x"), out_specs=P("x"))
+        rows = jnp.arange(8.0)
+        for h in (f, g, jax.nn.relu, jax.jit(jnp.sin)):
+            def loop(v):
+                return lax.scan(lambda c, e: (h(c * 2.0) + e, c), lax.pcast(0.0, "x", to="varying"), v)[1]
+            def plain(v):
+                return lax.scan(lambda c, e: (h(c * 2.0) + e, c), 0.0, v)[1]
+            want = jnp.concatenate([plain(rows[i : i + 2]) for i in range(0, 8, 2)])
+            for got in (over(loop)(rows), jax.jit(over(loop))(rows)):
+                np.testing.assert_allclose(got, want, rtol=1e-6)
+            grad = jax.grad(lambda v: (over(loop)(v) ** 2).sum())(rows)
+            wanted = jnp.concatenate([jax.grad(lambda v: (plain(v) ** 2).sum())(rows[i : i + 2]) for i in range(0, 8, 2)])
+            np.testing.assert_allclose(grad, wanted, rtol=1e-5)
+    """,
     "one program serves all shardings": """
         f = jax.jit(lambda x: x * 2 + 1)
         for y in [x, jax.device_put(x, s("x")), jax.device_put(x, s("y")), jax.device_put(x, s())]:

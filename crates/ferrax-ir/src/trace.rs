@@ -440,12 +440,16 @@ pub fn manual_bit(name: &str) -> u32 {
     AXES.with_borrow(|axes| axes.iter().rev().find(|a| &*a.name == name).map_or(0, |a| a.manual))
 }
 
-/// The bits of the manual axes in force that are further out than a trace: what its values may vary over.
+/// The bits of the manual axes in force that are further out than a trace: what its values may vary over. Not one that is
+/// in force further in, too: there a program that the trace records is being mapped over it, and is outside of it.
 pub fn manual_outside(id: TraceId) -> u32 {
     if MANUAL.get() == 0 {
         return 0;
     }
-    AXES.with_borrow(|axes| axes.iter().filter(|a| a.trace.id() < id).fold(0, |bits, a| bits | a.manual))
+    let bits = |of: &dyn Fn(&NamedAxis) -> bool| {
+        AXES.with_borrow(|axes| axes.iter().filter(|a| of(a)).fold(0, |bits, a| bits | a.manual))
+    };
+    bits(&|a| a.trace.id() < id) & !bits(&|a| a.trace.id() > id)
 }
 
 /// The named mapped axes in force on this thread with their sizes, innermost last.

@@ -47,20 +47,6 @@ literalable_types: set[Any] = {bool, int, float, complex, np.bool_, *np.sctypeDi
 }  # fmt: skip
 
 
-class _TracingContext:
-    """The transformation at work on a thread."""
-
-    @property
-    def trace(self) -> Any:
-        """The transformation, of which an object is the same while somebody holds it."""
-        return _others("find_top_trace")(())
-
-    def is_top_level(self) -> bool:
-        """Whether none is at work."""
-        return trace_state_clean()
-
-
-trace_ctx = _TracingContext()
 _others = names_of(__name__, "ferrax.extend.core", "ferrax.extend.core.primitives", "ferrax.errors")
 
 
