@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from ferrax import _core, lax
@@ -246,6 +245,8 @@ def _fit(start: ArrayLike, stop: ArrayLike, divisions: int, dtype: Any) -> bool:
     """Whether both ends are numbers whose multiples by a number of steps are known to be finite."""
     if not all(isinstance(x, int | float) for x in (start, stop)):
         return False
+    import ml_dtypes
+
     most = float(ml_dtypes.finfo(real_dtype(dtype)).max) / 4
     return max(abs(start), abs(stop)) * max(divisions, 1) < most
 
