@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import lax
+from ferrax import _core, lax
 from ferrax._boundary import expose as _expose
-from ferrax._core import asarray, concrete_or_error
 from ferrax._out_sharding import with_out_sharding
 from ferrax.numpy import _reductions
 from ferrax.numpy._args import Array, ArrayLike, require, static_int, to_arrays
@@ -39,7 +38,7 @@ def _segments(name, method, identity, data, segment_ids, num_segments, indices_a
         raise TypeError(f"{name} needs segment ids of an integer dtype, got {ids.dtype}.")
     if num_segments is None:
         context = f"{name}() `num_segments` argument: give it statically when `segment_ids` is traced."
-        host = np.asarray(concrete_or_error(np.asarray, ids, context))
+        host = np.asarray(_core.concrete_or_error(np.asarray, ids, context))
         num_segments = int(host.max(initial=-1)) + 1
     count = static_int(num_segments, f"{name}() `num_segments` argument.")
     if count < 0:
@@ -166,7 +165,7 @@ def _update(
     name: str, method: str, x: ArrayLike, idx: Any, y: ArrayLike, indices_are_sorted: bool, unique_indices: bool
 ) -> Array:
     require(name, x, y)
-    update = getattr(asarray(x).at[idx], method)
+    update = getattr(_core.asarray(x).at[idx], method)
     return update(y, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
 
 
