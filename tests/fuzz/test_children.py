@@ -30,7 +30,7 @@ def test_what_a_job_raises_is_raised(tmp_path):
 
 
 def wait_until_idle():
-    """Waits for the threads that other tests of this process have left at work: a hang is told by the process's time."""
+    """Waits for threads that other tests have left at work: a hang is told by the time of the process."""
     for _ in range(300):
         start = time.process_time()
         time.sleep(0.1)
