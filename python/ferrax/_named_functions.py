@@ -34,16 +34,17 @@ def name_function(function: Any, name: str, **facts: Any) -> Any:
     return function
 
 
-def name_of(function: Any) -> str:
-    """The name of a function, also of one that `functools.partial` holds.
+def name_of(function: Any, default: str = "<unnamed function>") -> str:
+    """The name of a function, also of one that `functools.partial` holds; `default` where there is none.
 
     >>> import functools
     >>> name_of(functools.partial(sum, [1])), name_of(3)
     ('sum', '<unnamed function>')
     """
-    while isinstance(function, functools.partial):
-        function = function.func
-    return str(getattr(function, "__name__", "<unnamed function>"))
+    name = getattr(function, "__name__", None)
+    if name is not None:
+        return str(name)
+    return name_of(function.func, default) if isinstance(function, functools.partial) else default
 
 
 def named_function(name: str) -> Any:

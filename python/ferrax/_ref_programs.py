@@ -20,6 +20,7 @@ from ferrax import _ferrax, _high_values, _ref_views, _refs, tree_util
 from ferrax._core import typeof
 from ferrax._primitives import built_in
 from ferrax.extend.core import ClosedJaxpr, Primitive
+from ferrax.extend.core._effects import JaxprInputEffect
 
 __all__ = [
     "AccumEffect",
@@ -37,7 +38,7 @@ __all__ = [
 _WIDTH = 80  # as wide as the core prints programs
 
 
-class RefEffect:
+class RefEffect(JaxprInputEffect):
     """What an operation does to a reference.
 
     Args:
@@ -45,40 +46,24 @@ class RefEffect:
     """
 
     name = "Ref"
-    __slots__ = ("input",)
-
-    def __init__(self, input: Any):
-        self.input = input
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.input == other.input  # type: ignore[attr-defined]
-
-    def __hash__(self) -> int:
-        return hash((type(self), self.input))
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.input})"
 
 
 class ReadEffect(RefEffect):
     """A read."""
 
     name = "Read"
-    __slots__ = ()
 
 
 class WriteEffect(RefEffect):
     """A write."""
 
     name = "Write"
-    __slots__ = ()
 
 
 class AccumEffect(RefEffect):
     """An addition to what is there."""
 
     name = "Accum"
-    __slots__ = ()
 
 
 # ---- the equations: a chain of views with places for operands --------------------------------------------------------

@@ -5,13 +5,9 @@ The cases run in one process of their own with eight CPU devices; each prints `o
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import textwrap
-
 import pytest
+
+from tests.cases import endings
 
 SETUP = """
 import copy, json, math, threading, traceback
@@ -30,13 +26,6 @@ def same(a, b):
     if jax.default_backend() == "cpu":
         return np.array_equal(a, b)
     return a.shape == b.shape and np.allclose(a, b, rtol=1e-5, atol=2e-5)
-def raises(kind, text, f):
-    try:
-        f()
-    except kind as error:
-        assert text in str(error), error
-    else:
-        raise AssertionError(f"no {kind.__name__}")
 """
 
 CASES = {
@@ -686,35 +675,10 @@ CASES = {
     """,
 }
 
-RUN = """
-cases = json.load(open(0))
-found = {}
-for name, text in cases.items():
-    try:
-        exec(compile(text, name, "exec"), {**globals()})
-        found[name] = "ok"
-    except BaseException:
-        found[name] = traceback.format_exc()
-print(json.dumps(found))
-"""
-
 
 @pytest.fixture(scope="session")
 def results() -> dict[str, str]:
-    cases = {name: textwrap.dedent(text) for name, text in CASES.items()}
-    environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
-    process = subprocess.run(
-        [sys.executable, "-c", SETUP + RUN],
-        check=False,
-        input=json.dumps(cases),
-        capture_output=True,
-        text=True,
-        env=environment,
-        timeout=600,
-    )
-    assert process.returncode == 0, process.stderr
-    found: dict[str, str] = json.loads(process.stdout.splitlines()[-1])
-    return found
+    return endings(SETUP, CASES)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -3,15 +3,12 @@
 Other orders of devices and other meshes, narrow and empty arrays, memory, errors. A process has eight devices.
 """
 
-import json
-import textwrap
-
 import pytest
 
-from tests.xla.processes import run
+from tests.cases import endings
 
 SETUP = """
-import gc, json, sys
+import gc
 import numpy as np
 import ferrax as jax, ferrax.numpy as jnp
 from ferrax import lax
@@ -21,13 +18,6 @@ first, second = (Mesh(np.array(d), ("x",), axis_types=AxisType.Auto) for d in (d
 turned = Mesh(np.array(devs[:4][::-1]), ("x",), axis_types=AxisType.Auto)
 put = lambda x, mesh=first, spec=P("x"): jax.device_put(x, NamedSharding(mesh, spec))
 host = np.arange(8, dtype=np.float32)
-def raises(kind, text, f):
-    try:
-        f()
-    except kind as error:
-        assert text in str(error), error
-    else:
-        raise AssertionError(f"no {kind.__name__}")
 """
 
 CASES = {
@@ -135,25 +125,10 @@ CASES = {
     """,
 }
 
-RUN = """
-import traceback
-found = {}
-for name, text in json.loads(CASES).items():
-    try:
-        exec(compile(text, name, "exec"), {**globals()})
-        found[name] = "ok"
-    except BaseException:
-        found[name] = traceback.format_exc()
-print(json.dumps(found))
-"""
-
 
 @pytest.fixture(scope="module")
 def results():
-    cases = json.dumps({name: textwrap.dedent(text) for name, text in CASES.items()})
-    flags = "--xla_force_host_platform_device_count=8"
-    printed = run(f"{SETUP}\nCASES = {cases!r}\n{RUN}", XLA_FLAGS=flags, FERRAX_PLATFORMS="xla_cpu,cpu")
-    return json.loads(printed.splitlines()[-1])
+    return endings(SETUP, CASES, FERRAX_PLATFORMS="xla_cpu,cpu")
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -118,21 +118,19 @@ fn entries_by(sizes: &[usize], tiles: &Tiles, coordinates: &[Vec<usize>]) -> Opt
     (0..tiles.counts.len()).map(entry).collect()
 }
 
-/// Calls `each` with where each run of neighbours in a part of an array begins, row by row, in elements; gives the length
-/// of a run. An empty part has none.
-pub fn runs(spans: &[Span], shape: &[usize], mut each: impl FnMut(usize)) -> usize {
-    let Some((&(first, length), outer)) = spans.split_last() else {
-        each(0);
-        return 1;
-    };
+/// Where each run of neighbours in a part of an array begins, row by row, in elements, and the length of a run. An empty
+/// part has none.
+pub fn runs(spans: &[Span], shape: &[usize]) -> (Vec<usize>, usize) {
+    let Some((&(first, length), outer)) = spans.split_last() else { return (vec![0], 1) };
     if spans.iter().any(|&(_, n)| n == 0) {
-        return 0;
+        return (Vec::new(), 0);
     }
-    let mut at = vec![0; outer.len()];
+    let (mut starts, mut at) = (Vec::new(), vec![0; outer.len()]);
     loop {
         let row = at.iter().zip(outer).zip(shape).fold(0, |row, ((i, (start, _)), n)| row * n + start + i);
-        each(row * shape[shape.len() - 1] + first);
-        let Some(axis) = (0..outer.len()).rev().find(|&axis| at[axis] + 1 < outer[axis].1) else { return length };
+        starts.push(row * shape[shape.len() - 1] + first);
+        let next = (0..outer.len()).rev().find(|&axis| at[axis] + 1 < outer[axis].1);
+        let Some(axis) = next else { return (starts, length) };
         at[axis] += 1;
         at[axis + 1..].fill(0);
     }
@@ -184,14 +182,9 @@ mod tests {
 
     #[test]
     fn runs_are_the_rows_of_a_part() {
-        let found = |spans: &[Span], shape: &[usize]| {
-            let mut starts = Vec::new();
-            let length = runs(spans, shape, |at| starts.push(at));
-            (starts, length)
-        };
-        assert_eq!(found(&[(1, 2), (0, 1), (2, 2)], &[3, 2, 5]), (vec![12, 22], 2));
-        assert_eq!(found(&[], &[]), (vec![0], 1));
-        assert_eq!(found(&[(0, 2), (3, 0)], &[2, 3]), (vec![], 0));
-        assert_eq!(found(&[(1, 3)], &[4]), (vec![1], 3));
+        assert_eq!(runs(&[(1, 2), (0, 1), (2, 2)], &[3, 2, 5]), (vec![12, 22], 2));
+        assert_eq!(runs(&[], &[]), (vec![0], 1));
+        assert_eq!(runs(&[(0, 2), (3, 0)], &[2, 3]), (vec![], 0));
+        assert_eq!(runs(&[(1, 3)], &[4]), (vec![1], 3));
     }
 }

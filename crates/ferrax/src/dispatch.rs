@@ -6,7 +6,7 @@
 //! Read next: `executable.rs` for whole programs.
 
 use crate::device::{self, Placement};
-use crate::engine::{self, Compiled, Source};
+use crate::engine::{Compiled, Source};
 use crate::partitioned::{self, Layout};
 use crate::watch::{self, Ran};
 use crate::{debug, direct, sharded};
@@ -133,7 +133,7 @@ fn over_one(op: &OpRef, args: &[Value], told: Placement) -> Result<Values> {
 
 /// Runs an operation over several devices with memories of their own; `None` where neither its place nor its results' are.
 fn run_over(op: &OpRef, args: &[Value], place: Placement, places: &sharded::Places) -> Result<Option<Values>> {
-    let Some(layout) = Layout::of(place, args.iter(), places) else { return Ok(None) };
+    let Some(layout) = Layout::of(place, args.iter().map(partitioned::place_of), places) else { return Ok(None) };
     let place = layout.place();
     let program = op_program(op, args, compiled_for(place.device), Some(layout))?;
     let program = &program.value;
@@ -192,10 +192,7 @@ fn op_program(
     let outs = op.abstract_eval(&refs)?;
     let graph = Arc::new(lower_op(op, &refs, &outs)?);
     let source = Source { graph: &graph, donated: &[], device: device.index(), name: op.name(), options: &[] };
-    let compiled = match &layout {
-        Some(layout) => layout.compile(&source)?,
-        None => engine::of(device)?.compile(&source)?,
-    };
+    let compiled = partitioned::compile(layout.as_ref(), device, &source)?;
     drop(refs);
     let inner: usize = op.subjaxprs().iter().map(|j| j.bytes()).sum();
     let (key, program) = (

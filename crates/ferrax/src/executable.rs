@@ -7,7 +7,7 @@
 
 use crate::device::{self, Placement};
 use crate::engine::{self, Compiled, Options};
-use crate::partitioned::Layout;
+use crate::partitioned::{self, Layout};
 use crate::queue::{self, Input, Pace, Work};
 use crate::watch::{self, Ran};
 use crate::{debug, dispatch, sharded};
@@ -119,11 +119,7 @@ impl Variant {
         };
         let (name, options) = (&*of.function.name, &*of.options);
         let source = engine::Source { graph: &of.graph, donated: &mask, device: device.index(), name, options };
-        let compiled = match &layout {
-            Some(layout) => layout.compile(&source)?,
-            None => engine::of(device)?.compile(&source)?,
-        };
-        let device = layout.as_ref().map_or(device, |layout| layout.whole);
+        let compiled = partitioned::compile(layout.as_ref(), device, &source)?;
         let there = |c: &Array| {
             if dispatch::reachable(c, device) { Ok(c.clone()) } else { device::copied(c, c.aval().weak, device, true) }
         };
@@ -179,23 +175,19 @@ impl Executable {
     /// The compiled program for this set of donated arguments, for a device.
     #[inline]
     fn variant(&self, donate: &[bool], device: DeviceId) -> Result<&Variant> {
-        let donate = if donate.contains(&true) { donate } else { &[] };
-        let device = dispatch::compiled_for(device);
-        if let Some(v) = self.variants.find(|v| v.donated.as_slice() == donate && v.device == device) {
-            return Ok(v);
-        }
-        // Two threads may both compile it; either's will do.
-        Ok(self.variants.push(Variant::compile(self, donate, device, None)?))
+        self.variant_over(donate, dispatch::compiled_for(device), None)
     }
 
-    /// As [`Self::variant`], for several devices with memories of their own.
-    fn variant_over(&self, donate: &[bool], layout: Layout) -> Result<&Variant> {
+    /// As [`Self::variant`], also for several devices with memories of their own.
+    #[inline]
+    fn variant_over(&self, donate: &[bool], device: DeviceId, layout: Option<Layout>) -> Result<&Variant> {
         let donate = if donate.contains(&true) { donate } else { &[] };
-        let same = |v: &Variant| v.donated.as_slice() == donate && v.layout.as_ref() == Some(&layout);
+        let same = |v: &Variant| v.donated.as_slice() == donate && v.device == device && v.layout == layout;
         if let Some(v) = self.variants.find(same) {
             return Ok(v);
         }
-        Ok(self.variants.push(Variant::compile(self, donate, layout.whole, Some(layout))?))
+        // Two threads may both compile it; either's will do.
+        Ok(self.variants.push(Variant::compile(self, donate, device, layout)?))
     }
 
     /// The variant for a run on these arguments, where it runs, and where its results go if they are not all there.
@@ -210,11 +202,11 @@ impl Executable {
             return Ok((self.variant(donate, placement.device)?, placement, None));
         }
         let places = sharded::of_program(&self.places, &self.jaxpr, args, placement)?;
-        let consts: SmallVec<[Value; 4]> = self.consts.iter().map(|c| Value::Array(c.clone())).collect();
-        match Layout::of(placement, consts.iter().chain(args), &places) {
+        let operands = self.consts.iter().map(|c| Some(c.device())).chain(args.iter().map(partitioned::place_of));
+        match Layout::of(placement, operands, &places) {
             Some(layout) => {
                 let place = layout.place();
-                Ok((self.variant_over(donate, layout)?, place, Some(places)))
+                Ok((self.variant_over(donate, place.device, Some(layout))?, place, Some(places)))
             }
             None => Ok((self.variant(donate, placement.device)?, placement, Some(places))),
         }

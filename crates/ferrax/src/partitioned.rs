@@ -23,19 +23,17 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Of a program that runs at a place, with these operands, constants first, and results; `None` where that is one device.
-    pub(crate) fn of<'a>(
+    /// Of a program that runs at a place, with operands from these places, constants first, and results; `None` where that
+    /// is one device.
+    pub(crate) fn of(
         place: Placement,
-        operands: impl Iterator<Item = &'a Value>,
+        operands: impl Iterator<Item = Option<DeviceId>>,
         results: &Places,
     ) -> Option<Layout> {
         let place =
             Some(place.device).into_iter().chain(results.iter().map(|to| to.device)).find(|d| d.cut().is_some())?;
         let whole = place.replicated();
-        let lies = |v: &Value| match v {
-            Value::Array(a) if reachable(a.device(), whole) => a.device(),
-            _ => whole,
-        };
+        let lies = |from: Option<DeviceId>| from.filter(|&from| reachable(from, whole)).unwrap_or(whole);
         Some(Layout {
             whole,
             params: operands.map(lies).collect(),
@@ -48,8 +46,7 @@ impl Layout {
         Placement { device: self.whole, committed: true }
     }
 
-    /// The program, compiled.
-    pub(crate) fn compile(&self, source: &Source<'_>) -> Result<Box<dyn Compiled>> {
+    fn compile(&self, source: &Source<'_>) -> Result<Box<dyn Compiled>> {
         let devices = self.whole.devices();
         let tiles = |place: &DeviceId| -> Result<&'static Tiles> {
             let over = place.cut().filter(|(sharding, _)| sharding.devices == devices);
@@ -68,6 +65,19 @@ impl Layout {
         let cut = Cut { devices: devices.clone(), params, results, whole };
         engine::of(self.whole)?.compile_cut(source, &cut)
     }
+}
+
+/// A program compiled for its layout over several devices, or for one device.
+pub(crate) fn compile(layout: Option<&Layout>, device: DeviceId, source: &Source<'_>) -> Result<Box<dyn Compiled>> {
+    match layout {
+        Some(layout) => layout.compile(source),
+        None => engine::of(device)?.compile(source),
+    }
+}
+
+/// Where an operand lies; `None` for a number.
+pub(crate) fn place_of(v: &Value) -> Option<DeviceId> {
+    if let Value::Array(a) = v { Some(a.device()) } else { None }
 }
 
 /// Whether memory at one place is what a run at another one takes.

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ferrax._ferrax import ClosedJaxpr, Jaxpr
+from ferrax._named_functions import name_of
 from ferrax.api_util import safe_map as safe_map, same_lengths
 from ferrax.config import config
 
@@ -239,6 +240,10 @@ class _WeakCache:
     def __call__(self, first: Any, *args: Any, **kwargs: Any) -> Any:
         reference, context = weakref.ref(first, self._forget), self._context()
         key = (reference, context, args, tuple(sorted(kwargs.items())))
+        return self._result(key, (reference, context, args, kwargs), (first, *args), kwargs)
+
+    def _result(self, key: Any, shown: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result that is kept by a key, or a new one, kept with what is shown of it."""
         with self._lock:
             if key in self._rows:
                 self._rows.move_to_end(key)
@@ -247,10 +252,10 @@ class _WeakCache:
             self._misses += 1
             known = [shown for shown, _ in reversed(self._rows.values())]
         if self._explain is not None and config.values["jax_explain_cache_misses"]:
-            self._explain(known, first, *args, **kwargs)
-        result = self._f(first, *args, **kwargs)
+            self._explain(known, *args, **kwargs)
+        result = self._f(*args, **kwargs)
         with self._lock:
-            self._rows[key] = ((reference, context, args, kwargs), result)
+            self._rows[key] = (shown, result)
             while self._maxsize is not None and len(self._rows) > self._maxsize:
                 self._rows.popitem(last=False)
         return result
@@ -308,18 +313,7 @@ class _MultiWeakCache(_WeakCache):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
         references: list[Any] = []
         key = (self._context(), self._weak(args, references), self._weak(kwargs, references))
-        with self._lock:
-            if key in self._rows:
-                self._rows.move_to_end(key)
-                self._hits += 1
-                return self._rows[key][1]
-            self._misses += 1
-        result = self._f(*args, **kwargs)
-        with self._lock:
-            self._rows[key] = (references, result)
-            while self._maxsize is not None and len(self._rows) > self._maxsize:
-                self._rows.popitem(last=False)
-        return result
+        return self._result(key, references, args, kwargs)
 
     def _weak(self, value: Any, references: list[Any]) -> Any:
         """The value with weak references in place of what is not kept alive, which `references` gets, too."""
@@ -368,10 +362,7 @@ def wrap_name(transform_name: str, name: str) -> str:
 
 def fun_name(fun: Any, default_name: str = "<unnamed function>") -> str:
     """A function's own name, also through `functools.partial`."""
-    name = getattr(fun, "__name__", None)
-    if name is not None:
-        return str(name)
-    return fun_name(fun.func, default_name) if isinstance(fun, functools.partial) else default_name
+    return name_of(fun, default_name)
 
 
 def canonicalize_axis(axis: Any, num_dims: int) -> int:

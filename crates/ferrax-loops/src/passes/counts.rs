@@ -2,9 +2,8 @@
 //!
 //! Kernels read a spread row or column where it is, so that masks of triangles and diagonals write no table of indices.
 
-use super::{NOTHING, live_nodes};
-use crate::{Builder, Graph, Kind, Node, Type, ValueId};
-use smallvec::SmallVec;
+use super::{live_nodes, rewritten};
+use crate::{Graph, Kind, Node, Type};
 use std::sync::Arc;
 
 /// Elements of tables that are left as they are.
@@ -23,23 +22,11 @@ pub fn spread_counts(graph: Arc<Graph>) -> Arc<Graph> {
     if !g.nodes.iter().any(|node| axis(node).is_some()) {
         return graph;
     }
-    let mut b = Builder::new(g.types[..g.params].iter().cloned());
-    let mut map: Vec<ValueId> = b.params().collect();
-    for (node, live) in g.nodes.iter().zip(live_nodes(g)) {
-        if !live {
-            map.extend(node.outputs().map(|_| NOTHING));
-            continue;
-        }
-        if let Some(axis) = axis(node) {
-            let ty = g.ty(node.first);
-            let line = b.push(Kind::Iota(0), &[], Type::new(ty.dtype, &[ty.shape[axis]]));
-            map.push(b.push(Kind::Broadcast([axis].into_iter().collect()), &[line], ty.clone()));
-            continue;
-        }
-        let inputs: SmallVec<[ValueId; 8]> = node.inputs.iter().map(|v| map[v.0 as usize]).collect();
-        let types: SmallVec<[Type; 4]> = node.outputs().map(|v| g.ty(v).clone()).collect();
-        map.extend(b.push_many(node.kind.clone(), &inputs, &types));
-    }
-    let outputs: Vec<ValueId> = g.outputs.iter().map(|v| map[v.0 as usize]).collect();
-    Arc::new(b.finish(&outputs))
+    rewritten(g, &live_nodes(g), |_, node, b, map| {
+        let Some(axis) = axis(node) else { return false };
+        let ty = g.ty(node.first);
+        let line = b.push(Kind::Iota(0), &[], Type::new(ty.dtype, &[ty.shape[axis]]));
+        map.push(b.push(Kind::Broadcast([axis].into_iter().collect()), &[line], ty.clone()));
+        true
+    })
 }

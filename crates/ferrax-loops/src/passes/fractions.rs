@@ -4,7 +4,7 @@
 //! the divisor is 1 both ways round once, at the same place: what is left of x is exact, and so is the whole number below
 //! x. A remainder of 0 has the sign of x. The nodes that nothing needs any more are left out.
 
-use super::{NOTHING, live_nodes};
+use super::{live_nodes, rewritten};
 use crate::kind::CompareOp;
 use crate::{BinaryOp, Builder, Graph, Kind, Node, Type, UnaryOp, ValueId};
 use ferrax_base::{DType, Scalar, Shape};
@@ -17,23 +17,11 @@ pub fn fractions(graph: Arc<Graph>) -> Arc<Graph> {
     if !g.nodes.iter().any(|node| fraction(g, node).is_some()) {
         return graph;
     }
-    let mut b = Builder::new(g.types[..g.params].iter().cloned());
-    let mut map: Vec<ValueId> = b.params().collect();
-    for (node, live) in g.nodes.iter().zip(live_nodes(g)) {
-        if !live {
-            map.extend(node.outputs().map(|_| NOTHING));
-            continue;
-        }
-        if let Some(x) = fraction(g, node) {
-            map.push(push_fraction(&mut b, map[x.0 as usize], g.ty(x)));
-            continue;
-        }
-        let inputs: SmallVec<[ValueId; 8]> = node.inputs.iter().map(|v| map[v.0 as usize]).collect();
-        let types: SmallVec<[Type; 4]> = node.outputs().map(|v| g.ty(v).clone()).collect();
-        map.extend(b.push_many(node.kind.clone(), &inputs, &types));
-    }
-    let outputs: Vec<ValueId> = g.outputs.iter().map(|v| map[v.0 as usize]).collect();
-    Arc::new(b.finish(&outputs))
+    rewritten(g, &live_nodes(g), |_, node, b, map| {
+        let Some(x) = fraction(g, node) else { return false };
+        map.push(push_fraction(b, map[x.0 as usize], g.ty(x)));
+        true
+    })
 }
 
 /// The scalar that a value repeats.

@@ -6,7 +6,7 @@
 //! operands wherever they stand, so no bit of a result changes. Nodes that could be seen to run stay where they are.
 //! Read next: `order/mod.rs`.
 
-use super::{NOTHING, live_nodes};
+use super::{NOTHING, became, live_nodes, rewritten};
 use crate::{Builder, Graph, Kind, Node, Type, ValueId};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -45,29 +45,16 @@ pub fn hoist(graph: Arc<Graph>) -> Arc<Graph> {
     let live = live_nodes(g);
     let reads = g.nodes.iter().zip(&live).filter(|(_, live)| **live).flat_map(|(n, _)| &n.inputs);
     reads.for_each(|v| read[v.0 as usize] = true);
-    let better: Vec<Option<Better>> =
+    let mut better: Vec<Option<Better>> =
         g.nodes.iter().zip(&live).map(|(n, live)| (*live && is_loop(n)).then(|| Better::of(g, n, &read))?).collect();
     if better.iter().all(Option::is_none) {
         return graph;
     }
-    let mut b = Builder::new(g.types[..g.params].iter().cloned());
-    let mut map: Vec<ValueId> = b.params().collect();
-    for ((node, better), live) in g.nodes.iter().zip(better).zip(live) {
-        if !live {
-            map.extend(node.outputs().map(|_| NOTHING));
-            continue;
-        }
-        let inputs: SmallVec<[ValueId; 8]> = node.inputs.iter().map(|v| map[v.0 as usize]).collect();
-        match better {
-            None => {
-                let types: SmallVec<[Type; 4]> = node.outputs().map(|v| g.ty(v).clone()).collect();
-                map.extend(b.push_many(node.kind.clone(), &inputs, &types));
-            }
-            Some(better) => better.push(&mut b, &inputs, &mut map),
-        }
-    }
-    let outputs: Vec<ValueId> = g.outputs.iter().map(|v| map[v.0 as usize]).collect();
-    Arc::new(b.finish(&outputs))
+    rewritten(g, &live, |i, node, b, map| {
+        let Some(better) = better[i].take() else { return false };
+        better.push(b, &became(node, map), map);
+        true
+    })
 }
 
 impl Better {

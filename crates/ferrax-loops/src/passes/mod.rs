@@ -29,9 +29,10 @@ pub use segments::segments;
 pub use states::split_states;
 pub use transpositions::fold_transpositions;
 
-use crate::{Graph, Kind, Node, ReduceOp, ValueId};
+use crate::{Builder, Graph, Kind, Node, ReduceOp, Type, ValueId};
 use ferrax_base::DType;
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// What the kernels of an engine that fuses nodes take.
 pub trait Target {
@@ -72,6 +73,32 @@ pub fn live_nodes(g: &Graph) -> Vec<bool> {
         }
     }
     live
+}
+
+/// A graph made anew: its live nodes in order, each by `push` or, where that gives false, as it is. `push` is given a node's
+/// number, the node, and what values have become, to which it adds the node's results.
+pub fn rewritten(
+    g: &Graph,
+    live: &[bool],
+    mut push: impl FnMut(usize, &Node, &mut Builder, &mut Vec<ValueId>) -> bool,
+) -> Arc<Graph> {
+    let mut b = Builder::new(g.types[..g.params].iter().cloned());
+    let mut map: Vec<ValueId> = b.params().collect();
+    for (i, node) in g.nodes.iter().enumerate() {
+        if !live[i] {
+            map.extend(node.outputs().map(|_| NOTHING));
+        } else if !push(i, node, &mut b, &mut map) {
+            let types: SmallVec<[Type; 4]> = node.outputs().map(|v| g.ty(v).clone()).collect();
+            map.extend(b.push_many(node.kind.clone(), &became(node, &map), &types));
+        }
+    }
+    let outputs: Vec<ValueId> = g.outputs.iter().map(|v| map[v.0 as usize]).collect();
+    Arc::new(b.finish(&outputs))
+}
+
+/// What the operands of a node have become.
+pub fn became(node: &Node, map: &[ValueId]) -> SmallVec<[ValueId; 8]> {
+    node.inputs.iter().map(|v| map[v.0 as usize]).collect()
 }
 
 /// (operand, result) pairs of a node that can work in the operand's memory.

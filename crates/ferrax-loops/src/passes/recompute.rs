@@ -7,7 +7,7 @@
 //! Read next: `order/mod.rs`, which makes the regions.
 
 use super::order::reduced_rows;
-use super::{NOTHING, live_nodes};
+use super::{live_nodes, rewritten};
 use crate::{Builder, Graph, Kind, Node, Type, ValueId};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -41,25 +41,18 @@ pub fn recompute(graph: Arc<Graph>) -> Arc<Graph> {
     if !g.nodes.iter().zip(&live).any(|(node, &live)| live && again(node)) {
         return graph;
     }
-    let mut b = Builder::new(g.types[..g.params].iter().cloned());
-    let mut map: Vec<ValueId> = b.params().collect();
     let mut copies = HashMap::new();
-    for (node, live) in g.nodes.iter().zip(live) {
-        if !live {
-            map.extend(node.outputs().map(|_| NOTHING));
-            continue;
-        }
+    rewritten(g, &live, |_, node, b, map| {
         let stage = known.stage_of(node);
         let mut inputs: SmallVec<[ValueId; 8]> = SmallVec::new();
         for &v in &node.inputs {
             let again = known.again(v, stage);
-            inputs.push(if again { known.copy(v, stage, &mut b, &map, &mut copies) } else { map[v.0 as usize] });
+            inputs.push(if again { known.copy(v, stage, b, map, &mut copies) } else { map[v.0 as usize] });
         }
         let types: SmallVec<[Type; 4]> = node.outputs().map(|v| g.ty(v).clone()).collect();
         map.extend(b.push_many(node.kind.clone(), &inputs, &types));
-    }
-    let outputs: Vec<ValueId> = g.outputs.iter().map(|v| map[v.0 as usize]).collect();
-    Arc::new(b.finish(&outputs))
+        true
+    })
 }
 
 /// Whether a node can be part of a region, and its results be read there.

@@ -5,7 +5,7 @@
 //!
 //! Read next: `xla.rs` for one device, `ferrax_ir::tiles` for which part is where.
 
-use super::xla::{Counts, Held, Xla};
+use super::xla::{self, Counts, Held, Xla};
 use super::{Compiled, Cut, Engine, Source, Stats};
 use ferrax_base::memory::DeviceMemory;
 use ferrax_base::{Arg, Buffer, Memory, Outputs, Result, error};
@@ -18,11 +18,31 @@ use smallvec::SmallVec;
 use std::any::Any;
 use std::sync::Arc;
 
+/// How arrays of a type lie on devices.
+pub(super) struct Lying {
+    ty: Type,
+    /// The part that each device has.
+    spans: Vec<Vec<Span>>,
+    /// The places of devices that have all parts together, one each.
+    one_each: Vec<usize>,
+}
+
+impl Lying {
+    pub(super) fn new(ty: Type, tiles: &Tiles) -> Arc<Lying> {
+        let spans = (0..tiles.order.len()).map(|place| tiles.spans(tiles.tile_of(place), &ty.shape)).collect();
+        Arc::new(Lying { ty, spans, one_each: tiles.order.iter().step_by(tiles.copies).copied().collect() })
+    }
+
+    /// Bytes of the part of a device.
+    fn bytes(&self, place: usize) -> usize {
+        self.spans[place].iter().map(|s| s.1).product::<usize>() * self.ty.dtype.size()
+    }
+}
+
 /// What an array holds of the memory of several devices.
 pub(super) struct Parts {
     parts: Vec<Held>,
-    ty: Type,
-    tiles: Tiles,
+    lying: Arc<Lying>,
 }
 
 impl Parts {
@@ -33,22 +53,23 @@ impl Parts {
         (devices, tiles): (&[DeviceId], &Tiles),
         counts: &Arc<[Counts]>,
     ) -> Result<Memory> {
-        let size = ty.dtype.size();
-        let part = |(place, device): (usize, &DeviceId)| {
-            let spans = tiles.spans(tiles.tile_of(place), &ty.shape);
+        let (lying, size) = (Lying::new(ty.clone(), tiles), ty.dtype.size());
+        let part = |(spans, device): (&Vec<Span>, &DeviceId)| {
             let shape: Vec<usize> = spans.iter().map(|s| s.1).collect();
-            let own = part_of(elements.bytes(), size, &spans, &ty.shape);
+            let (starts, length) = runs(spans, &ty.shape);
+            let run = |at: usize| &elements.bytes()[size * at..size * (at + length)];
+            let own: Vec<u8> = starts.into_iter().flat_map(run).copied().collect();
             let buffer = client.upload(&own, ty.dtype, &shape, device.index())?;
             Ok(Held::new(buffer, own.len(), device.index(), counts))
         };
-        let parts = devices.iter().enumerate().map(part).collect::<Result<_>>()?;
-        Ok(Memory::device(Parts { parts, ty: ty.clone(), tiles: tiles.clone() }))
+        let parts = lying.spans.iter().zip(devices).map(part).collect::<Result<_>>()?;
+        Ok(Memory::device(Parts { parts, lying }))
     }
 }
 
 impl DeviceMemory for Parts {
     fn bytes(&self) -> usize {
-        self.ty.bytes()
+        self.lying.ty.bytes()
     }
 
     fn ready(&self) -> bool {
@@ -60,15 +81,12 @@ impl DeviceMemory for Parts {
     }
 
     fn to_host(&self) -> Result<Buffer> {
-        let size = self.ty.dtype.size();
-        let mut whole = Buffer::allocate(self.ty.bytes())?;
-        // one device of those that have a tile
-        for (tile, place) in self.tiles.order.iter().step_by(self.tiles.copies).enumerate() {
-            let (part, spans) = (self.parts[*place].to_host()?, self.tiles.spans(tile, &self.ty.shape));
-            let mut rows = Vec::new();
-            let length = size * runs(&spans, &self.ty.shape, |at| rows.push(size * at));
-            for (at, row) in rows.into_iter().zip(part.bytes().chunks_exact(length.max(1))) {
-                whole.bytes_mut()[at..at + length].copy_from_slice(row);
+        let Lying { ty, spans, one_each } = &*self.lying;
+        let (size, mut whole) = (ty.dtype.size(), Buffer::allocate(ty.bytes())?);
+        for &place in one_each {
+            let (part, (starts, length)) = (self.parts[place].to_host()?, runs(&spans[place], &ty.shape));
+            for (at, row) in starts.into_iter().zip(part.bytes().chunks_exact((size * length).max(1))) {
+                whole.bytes_mut()[size * at..size * (at + length)].copy_from_slice(row);
             }
         }
         Ok(whole)
@@ -77,13 +95,6 @@ impl DeviceMemory for Parts {
     fn as_any(&self) -> &dyn Any {
         self
     }
-}
-
-/// The elements of a part of an array.
-fn part_of(elements: &[u8], size: usize, spans: &[Span], shape: &[usize]) -> Vec<u8> {
-    let mut starts = Vec::new();
-    let length = size * runs(spans, shape, |at| starts.push(size * at));
-    starts.iter().flat_map(|&at| &elements[at..at + length]).copied().collect()
 }
 
 /// The oldest version of StableHLO whose plugins know Shardy.
@@ -223,8 +234,7 @@ pub(super) struct Program {
     /// Parameters that the program may take the memory of; empty when there are none.
     pub(super) donated: Vec<bool>,
     pub(super) devices: Arc<[DeviceId]>,
-    /// Results with how they lie on the devices.
-    pub(super) results: Vec<(Type, Tiles)>,
+    pub(super) results: Vec<Arc<Lying>>,
     pub(super) counts: Arc<[Counts]>,
 }
 
@@ -236,8 +246,7 @@ impl Compiled for Program {
     fn run(&self, args: &mut [Arg<'_>], _: usize) -> Result<Outputs> {
         let mut lists: Vec<SmallVec<[&safe::Buffer; 8]>> =
             vec![SmallVec::with_capacity(args.len()); self.devices.len()];
-        let mut kept: SmallVec<[i64; 8]> = SmallVec::new();
-        for (i, arg) in args.iter().enumerate() {
+        for arg in args.iter() {
             let memory = arg.device::<Parts>().filter(|m| m.parts.len() == self.devices.len());
             let memory = memory.ok_or_else(|| error!(Internal, "an argument is not on the program's devices"))?;
             for ((list, part), device) in lists.iter_mut().zip(&memory.parts).zip(&*self.devices) {
@@ -246,28 +255,19 @@ impl Compiled for Program {
                 }
                 list.push(part.buffer());
             }
-            if self.donated.get(i) == Some(&true) && !matches!(arg, Arg::Owned(_)) {
-                kept.push(i as i64);
-            }
         }
-        let given = self.executable.execute_all(&lists.iter().map(|l| &l[..]).collect::<Vec<_>>(), &kept)?;
+        let each: Vec<&[&safe::Buffer]> = lists.iter().map(|l| &l[..]).collect();
+        let given = self.executable.execute_all(&each, &xla::kept(args, &self.donated))?;
+        drop(each);
         drop(lists);
-        for (arg, reused) in args.iter_mut().zip(&self.reusable) {
-            if *reused && matches!(arg, Arg::Owned(_)) {
-                *arg = Arg::Taken;
-            }
-        }
+        xla::take(args, &self.reusable);
         let mut parts: Vec<Vec<Held>> = self.results.iter().map(|_| Vec::with_capacity(self.devices.len())).collect();
         for (buffers, (place, device)) in given.into_iter().zip(self.devices.iter().enumerate()) {
-            for ((buffer, list), (ty, tiles)) in buffers.into_iter().zip(&mut parts).zip(&self.results) {
-                let spans = tiles.spans(tiles.tile_of(place), &ty.shape);
-                let bytes = spans.iter().map(|s| s.1).product::<usize>() * ty.dtype.size();
-                list.push(Held::new(buffer, bytes, device.index(), &self.counts));
+            for ((buffer, list), lying) in buffers.into_iter().zip(&mut parts).zip(&self.results) {
+                list.push(Held::new(buffer, lying.bytes(place), device.index(), &self.counts));
             }
         }
-        let whole = |(parts, (ty, tiles)): (Vec<Held>, &(Type, Tiles))| {
-            Memory::device(Parts { parts, ty: ty.clone(), tiles: tiles.clone() })
-        };
+        let whole = |(parts, lying): (Vec<Held>, &Arc<Lying>)| Memory::device(Parts { parts, lying: lying.clone() });
         Ok(parts.into_iter().zip(&self.results).map(whole).collect())
     }
 
@@ -280,7 +280,6 @@ impl Compiled for Program {
     }
 
     fn temporary_bytes(&self) -> Option<usize> {
-        let memory = self.executable.about().memory().ok().flatten()?;
-        usize::try_from(memory.temporary).ok()
+        xla::temporary_bytes(&self.executable)
     }
 }

@@ -232,7 +232,7 @@ impl Engine for &'static Xla {
             reusable: source.graph.aliases(&donated).iter().map(Option::is_some).collect(),
             donated,
             devices: over.devices.clone(),
-            results: types.zip(over.results.iter().map(|&t| t.clone())).collect(),
+            results: types.zip(&over.results).map(|(ty, tiles)| cut::Lying::new(ty, tiles)).collect(),
             counts: counts.clone(),
         }))
     }
@@ -359,25 +359,17 @@ impl Compiled for Program {
             bail!(Internal, "a program for device {} was run on device {device}", self.device);
         }
         let mut buffers: SmallVec<[&safe::Buffer; 8]> = SmallVec::with_capacity(args.len());
-        let mut kept: SmallVec<[i64; 8]> = SmallVec::new();
-        for (i, arg) in args.iter().enumerate() {
+        for arg in args.iter() {
             let held =
                 arg.device::<Held>().ok_or_else(|| error!(Internal, "an argument is not in the plugin's memory"))?;
             if held.device != device {
                 bail!(Internal, "an argument of device {device} is on device {}", held.device);
             }
             buffers.push(&held.buffer);
-            if self.donated.get(i) == Some(&true) && !matches!(arg, Arg::Owned(_)) {
-                kept.push(i as i64);
-            }
         }
-        let results = self.executable.execute(&buffers, &kept, None)?;
+        let results = self.executable.execute(&buffers, &kept(args, &self.donated), None)?;
         drop(buffers);
-        for (arg, reused) in args.iter_mut().zip(&self.reusable) {
-            if *reused && matches!(arg, Arg::Owned(_)) {
-                *arg = Arg::Taken;
-            }
-        }
+        take(args, &self.reusable);
         let held = |(buffer, &bytes)| Memory::device(Held::new(buffer, bytes, device, &self.counts));
         Ok(results.into_iter().zip(&self.results).map(held).collect())
     }
@@ -391,7 +383,28 @@ impl Compiled for Program {
     }
 
     fn temporary_bytes(&self) -> Option<usize> {
-        let memory = self.executable.about().memory().ok().flatten()?;
-        usize::try_from(memory.temporary).ok()
+        temporary_bytes(&self.executable)
     }
+}
+
+/// The arguments of parameters whose memory a program would take, and that are not given away.
+pub(super) fn kept(args: &[Arg<'_>], donated: &[bool]) -> SmallVec<[i64; 8]> {
+    let pairs = args.iter().zip(donated).enumerate();
+    let lent = pairs.filter(|(_, (arg, donated))| **donated && !matches!(arg, Arg::Owned(_)));
+    lent.map(|(i, _)| i as i64).collect()
+}
+
+/// Marks the arguments whose memory a run has taken.
+pub(super) fn take(args: &mut [Arg<'_>], reusable: &[bool]) {
+    for (arg, reused) in args.iter_mut().zip(reusable) {
+        if *reused && matches!(arg, Arg::Owned(_)) {
+            *arg = Arg::Taken;
+        }
+    }
+}
+
+/// Bytes that a run takes beside its arguments and results, on a device.
+pub(super) fn temporary_bytes(executable: &Executable) -> Option<usize> {
+    let memory = executable.about().memory().ok().flatten()?;
+    usize::try_from(memory.temporary).ok()
 }

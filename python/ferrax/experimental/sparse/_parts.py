@@ -14,14 +14,13 @@ from ferrax.experimental.sparse import _bcoo_core, _bcoo_dot, _bcoo_shape, _bcsr
 from ferrax.experimental.sparse._base import SparseInfo
 from ferrax.experimental.sparse._bcoo import BCOO, properties
 from ferrax.experimental.sparse._bcsr import BCSR, properties as bcsr_properties
+from ferrax.experimental.sparse._primitives import _bcoo as bcoo_of, _coo_of as coo_of
 
 Shape = tuple[int, ...]
 
 
 def _bcoo(data: Any, indices: Any, spinfo: Any) -> BCOO:
-    known = SparseInfo(*spinfo)
-    sorted_, unique = known.indices_sorted, known.unique_indices
-    return BCOO((data, indices), shape=known.shape, indices_sorted=sorted_, unique_indices=unique)
+    return bcoo_of(data, indices, SparseInfo(*spinfo))
 
 
 def _of_indices(indices: Any, shape: Sequence[int], dtype: Any = jnp.float32) -> BCOO:
@@ -186,24 +185,19 @@ def _coo_fromdense(mat: Any, *, nse: int, index_dtype: Any = jnp.int32) -> list[
     return [out.data, out.row, out.col]
 
 
-def _coo_matrix(data: Any, row: Any, col: Any, spinfo: Any) -> Any:
-    rows, cols = spinfo.rows_sorted, spinfo.cols_sorted
-    return _coo.COO((data, row, col), shape=spinfo.shape, rows_sorted=rows, cols_sorted=cols)
-
-
 def _coo_todense(data: Any, row: Any, col: Any, *, spinfo: Any) -> Array:
     """The dense matrix."""
-    return _coo.coo_todense(_coo_matrix(data, row, col, spinfo))
+    return _coo.coo_todense(coo_of(data, row, col, spinfo))
 
 
 def _coo_matvec(data: Any, row: Any, col: Any, v: Any, *, spinfo: Any, transpose: bool = False) -> Array:
     """The product with a vector."""
-    return _coo.coo_matvec(_coo_matrix(data, row, col, spinfo), v, transpose=transpose)
+    return _coo.coo_matvec(coo_of(data, row, col, spinfo), v, transpose=transpose)
 
 
 def _coo_matmat(data: Any, row: Any, col: Any, B: Any, *, spinfo: Any, transpose: bool = False) -> Array:
     """The product with a dense matrix."""
-    return _coo.coo_matmat(_coo_matrix(data, row, col, spinfo), B, transpose=transpose)
+    return _coo.coo_matmat(coo_of(data, row, col, spinfo), B, transpose=transpose)
 
 
 def _csr_fromdense(mat: Any, *, nse: int, index_dtype: Any = jnp.int32) -> list[Array]:
