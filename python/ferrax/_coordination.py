@@ -104,7 +104,7 @@ class Service:
         """Ends the service; whoever waits gets an error."""
         self._closed.set()
         with self._changed:
-            self._failed = self._failed or "the coordinator was shut down"
+            self._failed = self._failed or "the coordinator, process 0, was shut down"
             self._changed.notify_all()
         self._server.shutdown()
         self._server.server_close()
@@ -298,8 +298,9 @@ class Client:
         self, address: str, process: int, count: int, connecting: float, heartbeat: float, leaving: float
     ) -> None:
         self._at, self.process, self.count = address_of(address), process, count
-        self._connecting, self._heartbeat, self._leaving = connecting, heartbeat, leaving
+        self._connecting, self._heartbeat, self.leaving = connecting, heartbeat, leaving
         self._idle: list[socket.socket] = []
+        self._beats: list[socket.socket] = []
         self._turns: dict[str, int] = {}
         self._lock = threading.Lock()
         self._ended = threading.Event()
@@ -324,6 +325,7 @@ class Client:
                         f"{error}"
                     ) from None
                 time.sleep(0.05)
+        self._beats.append(beats)
         self._asked(beats, {"do": "beat", "process": self.process}, b"")
         threading.Thread(target=self._beat, args=(beats,), name="ferrax heartbeats", daemon=True).start()
         left = max(1.0, end - time.monotonic())
@@ -334,7 +336,7 @@ class Client:
         if self._ended.is_set():
             return
         try:
-            self.wait_at_barrier("ferrax: all processes end", int(self._leaving * 1000))
+            self.wait_at_barrier("ferrax: all processes end", int(self.leaving * 1000))
         finally:
             with contextlib.suppress(JaxRuntimeError):
                 self._ask({"do": "leave", "process": self.process})
@@ -343,6 +345,16 @@ class Client:
                 for connection in self._idle:
                     connection.close()
                 self._idle.clear()
+
+    def abandon(self) -> None:
+        """Lets the others know that this process fails: they have an error, and it waits for nobody."""
+        self._ended.set()
+        self._failed = self._failed or f"process {self.process} of {self.count} ends with an error"
+        with self._lock:
+            for connection in [*self._idle, *self._beats]:
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+            self._idle.clear()
 
     def _beat(self, beats: socket.socket) -> None:
         """Says that the process lives, until it ends, and hears whether another one died."""

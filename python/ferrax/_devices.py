@@ -172,7 +172,7 @@ def devices(backend: str | None = None) -> list[Any]:
     >>> jax.devices()[0].platform
     'cpu'
     """
-    return _processes.all_devices(list(_ferrax.devices(backend)))
+    return _processes.all_devices(backend)
 
 
 def device_memory_stats(device: Any = None) -> dict[str, int]:

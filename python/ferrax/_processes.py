@@ -1,7 +1,8 @@
 """What this process knows of the others of its program: its number, how many there are, their devices.
 
-Arrays live on the devices of one process: neither the embedded engine nor XLA's CPU client moves data between
-processes. Devices of others are there to be counted and to be in meshes. Read next: `distributed.py`, which sets it.
+A plugin whose client knows the devices of all processes has arrays and programs over them. The embedded engine moves
+nothing between processes: there, devices of others are to be counted and to be in meshes. Read next:
+`distributed.py`, which sets it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ state = _State()
 
 
 class RemoteDevice:
-    """A device of another process, which this one cannot use.
+    """A device of another process, of a platform whose engine moves nothing between processes.
 
     Args:
       platform: what computes, such as `"cpu"`.
@@ -62,10 +63,14 @@ class RemoteDevice:
 _found: dict[str, list[Any]] = {}
 
 
-def all_devices(own: list[Any]) -> list[Any]:
-    """The devices of all processes, of the platform of this process's own; the first call waits for the others."""
+def all_devices(backend: str | None) -> list[Any]:
+    """The devices of all processes, of a platform; the first call waits for the others."""
+    own = list(_ferrax.devices(backend))
     if state.count == 1 or not own:
         return own
+    known = list(_ferrax.devices_of_all(backend))
+    if len(known) > len(own):
+        return known
     platform = own[0].platform
     if platform not in _found:
         client, folder = state.client, f"ferrax/devices/{platform}"
@@ -84,24 +89,6 @@ def all_devices(own: list[Any]) -> list[Any]:
 
 def joined(index: int, count: int, client: Any) -> None:
     """Notes which process this is; its devices get numbers of their own among all."""
+    _ferrax.set_processes(index, count, client)
     state.index, state.count, state.client = index, count, client
     _found.clear()
-    if count > 1:
-        _number_devices()
-
-
-_plain = {name: getattr(_ferrax.Device, name) for name in ("id", "process_index", "host_id", "task_id")}
-
-
-def _number_devices() -> None:
-    """Makes the devices of this process say their numbers among those of all."""
-    place = _plain["id"].__get__
-    number = lambda self: state.index * _PLACES + place(self)
-    setattr(_ferrax.Device, "id", property(number))  # noqa: B010
-    for name in ("process_index", "host_id", "task_id"):
-        setattr(_ferrax.Device, name, property(lambda self: state.index))
-    text = lambda self: f"{self.platform.capitalize()}Device(id={self.id})"
-    setattr(_ferrax.Device, "__repr__", text)  # noqa: B010
-    setattr(_ferrax.Device, "__str__", lambda self: f"{self.platform}:{self.id}")  # noqa: B010
-    place_of = lambda self: f"device={next(iter(self.device_set))!r}, memory_kind={self.memory_kind}"
-    setattr(_ferrax.SingleDeviceSharding, "__repr__", lambda self: f"SingleDeviceSharding({place_of(self)})")  # noqa: B010

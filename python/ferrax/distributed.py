@@ -1,8 +1,8 @@
 """Programs of several processes: `initialize` connects them, `shutdown` ends that.
 
 Process 0 runs the coordinator. Processes know each other's devices, meet at barriers and exchange values
-(`jax.experimental.multihost_utils`); a process that dies makes the others' next request an error that names it. Arrays
-lie on the devices of one process: nothing here moves data between devices of several. Read next: `_coordination.py`.
+(`jax.experimental.multihost_utils`); a process that dies makes the others' next request an error that names it. Plugins
+that start after it have the devices of all processes, and arrays over them. Read next: `_coordination.py`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import sys
 from collections.abc import Sequence
 from typing import Any
 
-from ferrax import _processes
+from ferrax import _ferrax, _processes
 from ferrax._boundary import expose as _expose
 from ferrax.errors import JaxRuntimeError
 
@@ -109,6 +110,9 @@ def initialize(
 ) -> None:
     """Connects the processes of a program. Process 0 runs the coordinator, and all wait until all are there.
 
+    Devices of plugins are those of all processes from then on, and arrays may lie over them; of the embedded
+    CPU, those of others are only counted.
+
     Args:
       coordinator_address: address of process 0, `"host:port"`; the variable `JAX_COORDINATOR_ADDRESS` by default, then
         what SLURM or Open MPI say, as of the number of processes and this one's.
@@ -124,7 +128,7 @@ def initialize(
       partition_index: number of the part of the machine that the process is in; noted.
 
     Raises:
-      RuntimeError: it was called before.
+      RuntimeError: it was called before, or devices of a plugin were used before it.
       ValueError: it is not known how many processes there are, or which this is.
       JaxRuntimeError: the coordinator or a process is not there in time.
       NotImplementedError: `local_device_ids` is given.
@@ -157,6 +161,8 @@ def initialize(
             "process_id and num_processes must be nonnegative, with process_id < num_processes. Got "
             f"process_id={process}, num_processes={count}."
         )
+    if count > 1:
+        _ferrax.require_no_plugin_in_use()
     if local_device_ids is not None:
         raise NotImplementedError("jax.distributed.initialize(local_device_ids=...) is not implemented")
     if process == 0:
@@ -185,7 +191,10 @@ def _end_service() -> None:
 
 
 def _at_exit() -> None:
-    """Leaves as `shutdown` does; a process that fails does not wait for the others."""
+    """Leaves as `shutdown` does; a process that ends with an error does not wait: for the others it has died."""
+    client = global_state.client
+    if client is not None and getattr(sys, "last_value", None) is not None:
+        client.abandon()
     with contextlib.suppress(JaxRuntimeError):
         shutdown()
 
@@ -213,6 +222,7 @@ def shutdown() -> None:
     client, state.client = state.client, None
     try:
         if client is not None:
+            _ferrax.wait_for_runs(client.leaving)
             client.shutdown()
     finally:
         _end_service()

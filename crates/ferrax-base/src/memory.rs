@@ -20,6 +20,11 @@ pub trait DeviceMemory: Any + Send + Sync {
     /// Waits for the elements; gives the error of the run that was to compute them.
     fn wait(&self) -> Result<()>;
 
+    /// Errors where this process does not have all elements, whatever becomes of the run that computes them.
+    fn require_all(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// The elements row by row in the host's memory, once they are there; waits as [`DeviceMemory::wait`] does.
     fn to_host(&self) -> Result<Buffer>;
 
@@ -57,6 +62,7 @@ impl Remote {
         if let Some(copy) = self.host.get() {
             return Ok(copy);
         }
+        self.memory.require_all()?;
         let copied = long_work::run(long_work::LONG, || self.memory.to_host());
         let copy = copied.map_err(|e| e.started_at(self.call))?;
         if copy.len() != self.memory.bytes() {

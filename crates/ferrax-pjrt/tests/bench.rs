@@ -42,7 +42,7 @@ impl Bare {
             let get: libloading::Symbol<'_, GetPjrtApi> = library.get(b"GetPjrtApi").expect("a plugin");
             let api = PJRT_Api::read(get()).expect("a table");
             std::mem::forget(library);
-            let client = r::client_create(&api, &[])?;
+            let client = r::client_create(&api, &[], ferrax_pjrt::sys::Args::new())?;
             let device = r::client_addressable_devices(&api, client)?[0];
             let id: c_int = r::description_id(&api, r::device_description(&api, device)?)?;
             let options = ferrax_pjrt::safe::CompileOptions::on(id).encoded();

@@ -225,7 +225,8 @@ impl PyArray {
     /// Whether this process can read all elements.
     #[getter]
     fn is_fully_addressable(&self) -> PyResult<bool> {
-        self.data("The is_fully_addressable property was called on").map(|_| true)
+        let devices = self.data("The is_fully_addressable property was called on")?.device().devices();
+        devices.iter().try_fold(true, |own, d| Ok(own && ferrax::device::is_own(*d).py()?))
     }
 
     /// Whether each device of the array holds all elements.
@@ -249,7 +250,7 @@ impl PyArray {
     #[getter]
     fn global_shards<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.get().data("The global_shards property was called on")?;
-        Self::addressable_shards(slf)
+        slf.py().import("ferrax.sharding._shards")?.call_method1("global_shards", (slf,))
     }
 
     /// The part of the array that the device of this number holds.

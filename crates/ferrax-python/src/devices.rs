@@ -27,10 +27,12 @@ impl Device {
 /// The objects of the platforms' devices.
 static OBJECTS: [PyOnceLock<Vec<Py<Device>>>; DeviceId::PLATFORMS] = [const { PyOnceLock::new() }; DeviceId::PLATFORMS];
 
-/// The Python objects of a platform's devices, one each.
+/// The Python objects of a platform's devices, one each: this process's own, then those of others.
 fn objects(py: Python<'_>, platform: usize) -> PyResult<&Vec<Py<Device>>> {
-    OBJECTS[platform]
-        .get_or_try_init(py, || device::of_platform(platform).py()?.map(|d| Py::new(py, Device(d))).collect())
+    OBJECTS[platform].get_or_try_init(py, || {
+        let all = py.detach(|| device::of_all_processes(platform).map(Iterator::collect::<Vec<_>>)).py()?;
+        all.into_iter().map(|d| Py::new(py, Device(d))).collect()
+    })
 }
 
 /// The object of a device.
@@ -65,16 +67,16 @@ fn platform_number(name: &str) -> PyResult<usize> {
 
 #[pymethods]
 impl Device {
-    /// Number of the device on its platform.
+    /// Number of the device on its platform, among those of all processes.
     #[getter]
-    fn id(&self) -> usize {
-        self.0.index()
+    fn id(&self) -> PyResult<usize> {
+        Ok(device::known_as(self.0).py()?.0)
     }
 
-    /// Number of the device in its process.
+    /// Number of the device in its process; `None` of another process's.
     #[getter]
-    fn local_hardware_id(&self) -> usize {
-        self.0.index()
+    fn local_hardware_id(&self) -> PyResult<Option<usize>> {
+        Ok(device::is_own(self.0).py()?.then(|| self.0.index()))
     }
 
     /// What computes, such as `"cpu"`.
@@ -91,20 +93,20 @@ impl Device {
 
     /// Number of the process that has the device.
     #[getter]
-    fn process_index(&self) -> usize {
-        0
+    fn process_index(&self) -> PyResult<usize> {
+        Ok(device::known_as(self.0).py()?.1)
     }
 
     /// Number of the host that has the device.
     #[getter]
-    fn host_id(&self) -> usize {
-        0
+    fn host_id(&self) -> PyResult<usize> {
+        self.process_index()
     }
 
     /// Number of the process that has the device.
     #[getter]
-    fn task_id(&self) -> usize {
-        0
+    fn task_id(&self) -> PyResult<usize> {
+        self.process_index()
     }
 
     /// Bytes in use, at most and kept; of all CPU devices together.
@@ -124,15 +126,15 @@ impl Device {
 
     fn __repr__(&self) -> PyResult<String> {
         let (first, rest) = self.platform()?.split_at(1);
-        Ok(format!("{}{rest}Device(id={})", first.to_uppercase(), self.id()))
+        Ok(format!("{}{rest}Device(id={})", first.to_uppercase(), self.id()?))
     }
 
     fn __str__(&self) -> PyResult<String> {
-        Ok(format!("{}:{}", self.platform()?, self.id()))
+        Ok(format!("{}:{}", self.platform()?, self.id()?))
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (&'static str, usize))> {
-        Ok((py.import("ferrax._ferrax")?.getattr("_device")?, (self.platform()?, self.id())))
+        Ok((py.import("ferrax._ferrax")?.getattr("_device")?, (self.platform()?, self.id()?)))
     }
 
     fn __enter__(_slf: &Bound<'_, Self>) -> PyResult<()> {
@@ -300,18 +302,34 @@ impl SingleDeviceSharding {
     }
 }
 
-/// The device of this platform and number.
+/// The device of this platform and number among those of all processes.
 #[pyfunction]
 fn _device<'py>(py: Python<'py>, platform: &str, id: usize) -> PyResult<Bound<'py, Device>> {
-    object(py, device::get(platform_number(platform)?, id).py()?)
+    let number = platform_number(platform)?;
+    let mut all = device::of_all_processes(number).py()?;
+    match all.find(|d| device::known_as(*d).is_ok_and(|known| known.0 == id)) {
+        Some(found) => object(py, found),
+        None => object(py, device::get(number, id).py()?),
+    }
 }
 
-/// Every device of a platform, or of the one that computes when nobody says where.
+/// Every device of this process on a platform, or on the one that computes when nobody says where.
 #[pyfunction]
 #[pyo3(signature = (backend=None))]
 fn devices<'py>(py: Python<'py>, backend: Option<&str>) -> PyResult<Bound<'py, PyList>> {
     let number = backend.map_or_else(|| Ok(device::default_platform()), platform_number)?;
-    PyList::new(py, objects(py, number)?)
+    let own = device::count(number).py()?;
+    PyList::new(py, &objects(py, number)?[..own])
+}
+
+/// As `devices`, of all processes, as far as the platform's engine knows others; in order of their numbers.
+#[pyfunction]
+#[pyo3(signature = (backend=None))]
+fn devices_of_all<'py>(py: Python<'py>, backend: Option<&str>) -> PyResult<Bound<'py, PyList>> {
+    let number = backend.map_or_else(|| Ok(device::default_platform()), platform_number)?;
+    let mut all: Vec<_> = objects(py, number)?.iter().map(|d| Ok((d.get().id()?, d))).collect::<PyResult<_>>()?;
+    all.sort_by_key(|(id, _)| *id);
+    PyList::new(py, all.into_iter().map(|(_, d)| d))
 }
 
 /// Makes the first of these platforms the one that computes when nobody says where; the CPU of none. They must be there,
@@ -488,6 +506,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<SingleDeviceSharding>()?;
     m.add_function(wrap_pyfunction!(_device, m)?)?;
     m.add_function(wrap_pyfunction!(devices, m)?)?;
+    m.add_function(wrap_pyfunction!(devices_of_all, m)?)?;
     m.add_function(wrap_pyfunction!(platforms, m)?)?;
     m.add_function(wrap_pyfunction!(about_platform, m)?)?;
     m.add_function(wrap_pyfunction!(plugin_platform, m)?)?;

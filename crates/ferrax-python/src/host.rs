@@ -248,9 +248,20 @@ fn key_words<'py>(py: Python<'py>, a: &Array) -> PyResult<Bound<'py, PyAny>> {
     numpy_interop::to_array(py, &words)
 }
 
-/// The text of a value inside a function that `shard_map` runs on known values: what each device holds of it.
+/// The text of a value that is no array of this process as a whole: of one inside a function that `shard_map` runs on known
+/// values, what each device holds of it; of an array that other processes have parts of, its type.
 fn on_devices(py: Python<'_>, v: &Value) -> PyResult<Option<String>> {
     static TEXT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    if let Value::Array(a) = v
+        && !ferrax::device::has_all(a.device()).py()?
+    {
+        let Aval { shape, dtype, weak, .. } = a.aval();
+        return Ok(Some(format!(
+            "Array({}, dtype={dtype}{})",
+            Tuple(shape),
+            if *weak { ", weak_type=True" } else { "" }
+        )));
+    }
     if !ferrax_ir::trace::is_mapped_eagerly() {
         return Ok(None);
     }

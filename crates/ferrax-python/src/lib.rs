@@ -21,6 +21,7 @@ pub mod indexing;
 mod interpreter;
 pub mod lax;
 pub mod numpy_interop;
+pub mod processes;
 pub mod sharded;
 pub mod shortcut;
 pub mod shorten;
@@ -93,6 +94,7 @@ fn _ferrax(m: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::IntoPyResult::py(ferrax::engine::cuda::register_where_it_is())?;
     errors::IntoPyResult::py(ferrax::engine::xla::register_from_environment())?;
     devices::register(m)?;
+    processes::register(m)?;
     sharded::register(m)?;
     symbolic::register(m)?;
     dlpack::register(m)?;

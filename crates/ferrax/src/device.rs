@@ -5,7 +5,7 @@
 //! engine starts then: nothing starts what nobody asked for.
 //! Read next: `engine.rs` for what computes on them.
 
-use crate::engine;
+use crate::{dispatch, engine};
 use ferrax_base::{Aval, Buffer, Memory, Result, bail, error};
 use ferrax_ir::trace::is_eager;
 use ferrax_ir::{Array, DeviceId, Jaxpr, OpRef, Value};
@@ -22,6 +22,12 @@ static COUNTS: [OnceLock<usize>; DeviceId::PLATFORMS] = [const { OnceLock::new()
 static DEFAULT: AtomicU32 = AtomicU32::new(0);
 /// The number of the platform that computes when nobody says where.
 static PLATFORM: AtomicU32 = AtomicU32::new(0);
+
+/// The number of this process in its program.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+/// Where an engine does not number the devices of all processes, a device's number is that of its process times this, and
+/// its own.
+pub(crate) const PLACES: usize = 1 << 17;
 
 thread_local! {
     /// This thread's default device: `None` follows the process, `Some(None)` is "no default".
@@ -43,6 +49,41 @@ pub fn count(platform: usize) -> Result<usize> {
 /// The devices of a platform.
 pub fn of_platform(platform: usize) -> Result<impl Iterator<Item = DeviceId>> {
     Ok((0..count(platform)?).map(move |i| DeviceId::new(platform, i)))
+}
+
+/// The devices of a platform, those of other processes too, where its engine knows them.
+pub fn of_all_processes(platform: usize) -> Result<impl Iterator<Item = DeviceId>> {
+    let own = count(platform)?;
+    let all = engine::numbered(platform).map_or(Ok(own), engine::Engine::all_devices)?;
+    Ok((0..all.min(DeviceId::MOST)).map(move |i| DeviceId::new(platform, i)))
+}
+
+/// Whether a device is one of this process.
+pub fn is_own(device: DeviceId) -> Result<bool> {
+    Ok(device.index() < count(device.platform())?)
+}
+
+/// Whether the devices of this process have all of an array at a place.
+#[inline]
+pub fn has_all(device: DeviceId) -> Result<bool> {
+    let Some((sharding, tiles)) = device.cut() else { return Ok(true) };
+    let own = count(device.platform())?;
+    Ok(tiles.order.chunks(tiles.copies).all(|tile| tile.iter().any(|&place| sharding.devices[place].index() < own)))
+}
+
+/// What a device is called among those of all processes: its number, and that of its process.
+pub fn known_as(device: DeviceId) -> Result<(usize, usize)> {
+    Ok(engine::of(device)?.known_as(device.index()))
+}
+
+/// The number of this process in its program.
+pub fn process() -> usize {
+    PROCESS.load(Relaxed) as usize
+}
+
+/// Says which process of its program this is.
+pub fn set_process(number: usize) {
+    PROCESS.store(number as u32, Relaxed);
 }
 
 /// How many CPU devices there are.
@@ -219,16 +260,47 @@ pub(crate) fn upload(aval: &Aval, elements: &Buffer, device: DeviceId) -> Result
     let (engine, ty) = (engine::of(device)?, Type::new(aval.dtype, &aval.shape));
     match device.cut() {
         Some((sharding, tiles)) => engine.upload_cut(elements, &ty, (&sharding.devices, tiles)),
-        None => engine.upload(elements, &ty, device.index()),
+        None if is_own(device)? => engine.upload(elements, &ty, device.index()),
+        None => {
+            let (number, process) = known_as(device)?;
+            bail!(
+                Value,
+                "device {number} is one of process {process}, and this is process {}: an array goes to devices of other \
+                 processes by a sharding alone, which has devices of this one too",
+                self::process()
+            )
+        }
     }
+}
+
+/// An array over several devices with memories of their own, of what those of this process have of it, in their order.
+pub fn assembled(aval: Aval, parts: &[Array], device: DeviceId) -> Result<Array> {
+    let Some((sharding, tiles)) = device.cut() else { bail!(Internal, "{device:?} is not over several devices") };
+    let pins = parts.iter().map(Array::pin).collect::<Result<Vec<_>>>()?;
+    let buffers: Vec<&Buffer> = pins.iter().map(|pin| &**pin).collect();
+    let ty = Type::new(aval.dtype, &aval.shape);
+    let memory = engine::of(device)?.assemble(&buffers, &ty, (&sharding.devices, tiles))?;
+    Ok(Array::placed(aval, memory, device, true))
+}
+
+/// What one of several devices has of an array over them, in an array of the host; by the device's place among them.
+pub fn part(a: &Array, place: usize) -> Result<Array> {
+    let device = a.device();
+    let Some((_, tiles)) = device.cut() else { bail!(Internal, "{device:?} is not over several devices") };
+    let spans = tiles.spans(tiles.tile_of(place), &a.aval().shape);
+    let shape = spans.iter().map(|s| s.1).collect();
+    let part = engine::of(device)?.part(&*a.pin_memory()?, place)?;
+    Ok(Array::placed(Aval { shape, ..a.aval().clone() }, part, DeviceId::default(), false))
 }
 
 /// A copy on a device of an array's own platform, where its engine makes one without the host.
 fn beside(a: &Array, device: DeviceId) -> Result<Option<Memory>> {
     let from = a.device();
-    let cut = || from.cut().is_some() || device.cut().is_some();
-    if from.on_cpu() || from.platform() != device.platform() || cut() {
+    if from.on_cpu() || from.platform() != device.platform() {
         return Ok(None);
+    }
+    if from.cut().is_some() || device.cut().is_some() {
+        return dispatch::moved(a, device);
     }
     engine::of(device)?.copy(&*a.pin_memory()?, device.index())
 }

@@ -20,6 +20,7 @@ use ferrax_ir::lower::lower_op;
 use ferrax_ir::{Array, Avals, DeviceId, Lit, OpRef, Value, Values};
 use ferrax_ops::callback::{DEBUG_CALLBACK, DEBUG_PRINT, IO_CALLBACK, PURE_CALLBACK};
 use ferrax_ops::control::remat::REMAT;
+use ferrax_ops::elementwise::identity::COPY;
 use ferrax_ops::placed::SHARDING_CONSTRAINT;
 use ferrax_transform::eval_jaxpr;
 use smallvec::SmallVec;
@@ -132,12 +133,28 @@ fn over_one(op: &OpRef, args: &[Value], told: Placement) -> Result<Values> {
 }
 
 /// Runs an operation over several devices with memories of their own; `None` where neither its place nor its results' are.
-fn run_over(op: &OpRef, args: &[Value], place: Placement, places: &sharded::Places) -> Result<Option<Values>> {
+fn run_over(op: &OpRef, args: &[Value], place: Placement, places: &[Placement]) -> Result<Option<Values>> {
     let Some(layout) = Layout::of(place, args.iter().map(partitioned::place_of), places) else { return Ok(None) };
+    let (outs, program) = run_by(layout, op, args)?;
+    Ok(Some(placed_each(outs, &program.value.outs, places)))
+}
+
+fn run_by(layout: Layout, op: &OpRef, args: &[Value]) -> Result<(Outputs, Arc<Entry<OpKey, OpProgram>>)> {
     let place = layout.place();
     let program = op_program(op, args, compiled_for(place.device), Some(layout))?;
-    let program = &program.value;
-    Ok(Some(placed_each(run_program(program, args, place)?, &program.outs, places)))
+    Ok((run_program(&program.value, args, place)?, program))
+}
+
+/// The memory of an array by another sharding over its devices, whose memories are their own: they exchange what they have.
+/// `None` for other devices.
+pub(crate) fn moved(a: &Array, device: DeviceId) -> Result<Option<Memory>> {
+    let over = |d: DeviceId| d.cut().map(|(sharding, _)| &sharding.devices);
+    if over(a.device()).is_none() || over(a.device()) != over(device) {
+        return Ok(None);
+    }
+    let place = |device| Placement { device, committed: true };
+    let layout = Layout::of(place(a.device()), std::iter::once(Some(a.device())), &[place(device)]);
+    layout.map_or(Ok(None), |layout| Ok(run_by(layout, &COPY.op(), &[Value::Array(a.clone())])?.0.pop()))
 }
 
 /// An operation on operands over several devices with memories of their own: its results' types, and where they went.

@@ -91,6 +91,17 @@ pub trait Engine: Send + Sync {
     /// How many devices there are. Whoever asks first starts what the engine stands on.
     fn devices(&self) -> Result<usize>;
 
+    /// How many all processes of a program have together, where the engine knows those of others; they come after its own.
+    fn all_devices(&self) -> Result<usize> {
+        self.devices()
+    }
+
+    /// What a device is called among those of all processes: its number, and that of its process.
+    fn known_as(&self, device: usize) -> (usize, usize) {
+        let process = crate::device::process();
+        (process * crate::device::PLACES + device, process)
+    }
+
     /// What the maker calls a device.
     fn device_kind(&self, _device: usize) -> String {
         self.platform().to_owned()
@@ -115,6 +126,16 @@ pub trait Engine: Send + Sync {
 
     /// A copy of elements of the host, of this type, cut over several devices.
     fn upload_cut(&self, _elements: &Buffer, _ty: &Type, _over: (&[DeviceId], &Tiles)) -> Result<Memory> {
+        Err(self.one_device())
+    }
+
+    /// An array over several devices, of what those of this process have of it, in their order.
+    fn assemble(&self, _parts: &[&Buffer], _ty: &Type, _over: (&[DeviceId], &Tiles)) -> Result<Memory> {
+        Err(self.one_device())
+    }
+
+    /// What one of several devices has of an array over them, in the host's memory; by the device's place among them.
+    fn part(&self, _memory: &Memory, _place: usize) -> Result<Buffer> {
         Err(self.one_device())
     }
 

@@ -121,7 +121,18 @@ impl Variant {
         let source = engine::Source { graph: &of.graph, donated: &mask, device: device.index(), name, options };
         let compiled = partitioned::compile(layout.as_ref(), device, &source)?;
         let there = |c: &Array| {
-            if dispatch::reachable(c, device) { Ok(c.clone()) } else { device::copied(c, c.aval().weak, device, true) }
+            if dispatch::reachable(c, device) {
+                return Ok(c.clone());
+            }
+            if !device::has_all(c.device())? {
+                bail!(
+                    Runtime,
+                    "Closing over jax.Array that spans non-addressable (non process local) devices is not allowed. Please \
+                     pass such arrays as arguments to the function. Got jax.Array: {}",
+                    c.aval().long_text()
+                );
+            }
+            device::copied(c, c.aval().weak, device, true)
         };
         let consts = of.consts.iter().map(there).collect::<Result<_>>()?;
         Ok(Variant { compiled, device, consts, donated: SmallVec::from_slice(donated), layout })

@@ -8,7 +8,6 @@
 
 use crate::device::Placement;
 use crate::engine::{self, Compiled, Cut, Source};
-use crate::sharded::Places;
 use ferrax_base::{Result, error};
 use ferrax_ir::{DeviceId, Tiles, Value};
 use smallvec::SmallVec;
@@ -28,7 +27,7 @@ impl Layout {
     pub(crate) fn of(
         place: Placement,
         operands: impl Iterator<Item = Option<DeviceId>>,
-        results: &Places,
+        results: &[Placement],
     ) -> Option<Layout> {
         let place =
             Some(place.device).into_iter().chain(results.iter().map(|to| to.device)).find(|d| d.cut().is_some())?;

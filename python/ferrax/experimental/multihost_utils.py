@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import _processes, tree_util
+from ferrax import _ferrax, _processes, tree_util
 from ferrax._api import effects_barrier
 from ferrax._boundary import expose as _expose
 from ferrax._ferrax import ArrayImpl
 from ferrax._prefixes import prefix_leaves
-from ferrax.sharding._arrays import make_array_from_process_local_data
+from ferrax.sharding._arrays import make_array_from_process_local_data, make_array_from_single_device_arrays
 from ferrax.sharding._mesh import Mesh
 from ferrax.sharding._named import NamedSharding
+from ferrax.sharding._placement import place, whole_on_each
 from ferrax.sharding._spec import PartitionSpec
 
 __all__ = [
@@ -116,11 +117,15 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     """All processes' data.
 
     Args:
-      in_tree: pytree of arrays.
-      tiled: whether data are joined along the first axis, instead of stacked on a new one.
+      in_tree: pytree of arrays. Of an array over devices of several processes, each gets all elements.
+      tiled: whether data are joined along the first axis, instead of stacked on a new one; must be true of arrays over
+        several processes.
 
     Returns:
       The pytree as NumPy arrays.
+
+    Raises:
+      ValueError: an array is over several processes, and `tiled` is false.
 
     >>> from ferrax.experimental import multihost_utils
     >>> multihost_utils.process_allgather([1, 2], tiled=True)
@@ -128,6 +133,10 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     """
 
     def one(x: Any) -> Any:
+        if isinstance(x, _ferrax.Array) and not x.is_fully_addressable:
+            if not tiled:
+                raise ValueError("Gathering global non-fully-addressable arrays only supports tiled=True")
+            return np.asarray(_ferrax.device_put_leaf(x, whole_on_each(x.sharding), True))
         data = np.asarray(x)
         if _processes.state.count > 1:
             parts = _exchanged(data, list(range(_processes.state.count)))
@@ -216,7 +225,7 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs
 
 
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
-    """What this process has of arrays over a mesh: all of them, since it is the only one.
+    """What this process has of arrays over a mesh.
 
     Args:
       global_inputs: pytree of arrays.
@@ -233,10 +242,22 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspec
     (2,)
     """
     _require_mesh(global_mesh)
-    made = host_local_array_to_global_array(global_inputs, global_mesh.local_mesh, pspecs)
-    # arrays that this process has whole stay where they are
-    stays = lambda x, y: x if isinstance(x, ArrayImpl) and x.is_fully_addressable else y
-    return tree_util.tree_map(stays, global_inputs, made)
+    specs = prefix_leaves(pspecs, global_inputs, lambda s: isinstance(s, PartitionSpec))
+    leaves, tree = tree_util.tree_flatten(global_inputs)
+    return tree.unflatten([_own_part(x, global_mesh, s) for x, s in zip(leaves, specs, strict=True)])
+
+
+def _own_part(x: Any, mesh: Mesh, spec: PartitionSpec) -> Any:
+    """What this process has of an array over a mesh; arrays that it has whole stay where they are."""
+    if isinstance(x, ArrayImpl) and x.is_fully_addressable:
+        return x
+    if not isinstance(x, ArrayImpl):
+        return make_array_from_process_local_data(NamedSharding(mesh.local_mesh, spec), x)
+    x = _ferrax.device_put_leaf(x, place(NamedSharding(mesh, spec)), True)
+    local = NamedSharding(mesh.local_mesh, spec)
+    part = x.sharding.shard_shape(x.shape)
+    shape = tuple(n * count for n, count in zip(part, local._blocks(x.ndim)[0], strict=True))
+    return make_array_from_single_device_arrays(shape, local, [s.data for s in x.addressable_shards])
 
 
 _expose(globals())

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import _ferrax, tree_util
+from ferrax import _ferrax, _processes, tree_util
 from ferrax._prefixes import prefix_leaves
 from ferrax.sharding._named import Sharding
 from ferrax.sharding._placement import check_fits, place
@@ -95,7 +95,7 @@ def make_array_from_callback(
                 )
             _check_part(part, want, shape, sharding)
             parts[key] = (index, part)
-    return _assembled(shape, sharding, list(parts.values()))
+    return _assembled(shape, sharding, list(parts.values()), dtype)
 
 
 def _canonical(part: Any, dtype: Any) -> np.ndarray:
@@ -104,10 +104,13 @@ def _canonical(part: Any, dtype: Any) -> np.ndarray:
     return array.astype(_ferrax.canonicalize_dtype(array.dtype), copy=False)
 
 
-def _assembled(shape: tuple[int, ...], sharding: Any, parts: list[tuple[Any, Any]]) -> _ferrax.Array:
-    """An array of parts and their indices."""
+def _assembled(shape: tuple[int, ...], sharding: Any, parts: list[tuple[Any, Any]], dtype: Any = None) -> _ferrax.Array:
+    """An array of parts and their indices; of no parts where none of its devices is this process's."""
     from ferrax import dtypes, random
 
+    devices = sharding._device_assignment
+    if len(devices) > 1 and devices[0].platform != "cpu":
+        return _assembled_there(shape, sharding, parts, dtype)
     first = parts[0][1]
     if dtypes.issubdtype(first.dtype, dtypes.prng_key):
         data = [(i, random.key_data(p)) for i, p in parts]
@@ -122,6 +125,31 @@ def _assembled(shape: tuple[int, ...], sharding: Any, parts: list[tuple[Any, Any
             result[index] = np.asarray(part)
         result = _ferrax.asarray(result)
     return _ferrax.device_put_leaf(result, place(sharding), True)
+
+
+def _assembled_there(shape: tuple[int, ...], sharding: Any, parts: list[tuple[Any, Any]], dtype: Any) -> Any:
+    """As `_assembled`, over devices whose memories are their own: each part goes to its devices alone."""
+    from ferrax import dtypes, random
+
+    if not parts and dtype is None:
+        raise ValueError(
+            "If the Array has no addressable shards, `dtype` must be provided via the `dtype` argument to "
+            "`jax.make_array_from_single_device_arrays`."
+        )
+    if parts and dtypes.issubdtype(parts[0][1].dtype, dtypes.prng_key):
+        words = random.key_data(parts[0][1]).shape[len(shape) :]
+        data = [((*i, *[slice(None)] * len(words)), random.key_data(p)) for i, p in parts]
+        return random.wrap_key_data(_assembled_there((*shape, *words), sharding, data, np.uint32))
+    by_index = {_bounds(index, shape): part for index, part in parts}
+    own = sharding.addressable_devices_indices_map(shape)
+    ordered = [by_index[_bounds(own[d], shape)] for d in sharding._device_assignment if d in own]
+    dtype = parts[0][1].dtype if parts else _ferrax.canonicalize_dtype(dtype)
+    return _ferrax.assembled(shape, dtype, place(sharding), ordered)
+
+
+def _bounds(index: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """An index as what can be looked up."""
+    return tuple(s.indices(n)[:2] for s, n in zip(index, shape, strict=True))
 
 
 def make_array_from_single_device_arrays(
@@ -174,7 +202,7 @@ def make_array_from_single_device_arrays(
     _check_devices(parts, devices)
     for x in arrays:
         _check_part(x, want, shape, sharding)
-    return _assembled(shape, sharding, [(parts[d], x) for d, x in zip(devices, arrays, strict=True)])
+    return _assembled(shape, sharding, [(parts[d], x) for d, x in zip(devices, arrays, strict=True)], dtype)
 
 
 def _device_of(part: Any) -> Any:
@@ -274,12 +302,14 @@ def _is_key(x: Any) -> bool:
 
 
 def make_array_from_process_local_data(sharding: Any, local_data: Any, global_shape: Any = None) -> Any:
-    """An array of what this process has of it: all of it, since it is the only one.
+    """An array of what this process has of it.
 
     Args:
       sharding: the sharding, or a pytree prefix of such.
-      local_data: an array, or a pytree of arrays.
-      global_shape: shape of the array, or a pytree of such; that of `local_data` by default.
+      local_data: an array, or a pytree of arrays: what the devices of this process have together. Along an axis where
+        that is all of the array, it may be given as a whole.
+      global_shape: shape of the array, or a pytree of such, with None for axes to find; by default each axis is as many
+        times as long as that of `local_data` as there are processes that have other parts along it.
 
     Returns:
       The array.
@@ -305,6 +335,8 @@ def _local(data: Any, sharding: Any, want: Any) -> _ferrax.Array:
     _require_sharding(sharding, "make_array_from_process_local_data")
     data = data if isinstance(data, _ferrax.Array) else np.asarray(data)
     shape = tuple(data.shape)
+    if not sharding.is_fully_addressable:
+        return _of_own(data, sharding, want)
     if want is not None and want != shape:
         raise ValueError(
             "When calling `make_array_from_process_local_data` on a single process, global_shape should be None or "
@@ -312,3 +344,50 @@ def _local(data: Any, sharding: Any, want: Any) -> _ferrax.Array:
         )
     check_fits(sharding, shape, "make_array_from_process_local_data arguments")
     return _ferrax.device_put_leaf(_ferrax.asarray(data), place(sharding), True)
+
+
+def _of_own(data: Any, sharding: Any, want: Any) -> _ferrax.Array:
+    """An array over devices of several processes, of what those of this one have together."""
+    ndim = len(data.shape)
+    want = (None,) * ndim if want is None else tuple(want)
+    if len(want) != ndim:
+        raise ValueError(f"local_data has {ndim} axes, and global_shape={want} has {len(want)}")
+    axes = [_own_blocks(sharding, axis, ndim) for axis in range(ndim)]
+    shape = tuple(
+        n * parts if whole is None else whole for n, (_, parts, _), whole in zip(data.shape, axes, want, strict=True)
+    )
+    check_fits(sharding, shape, "make_array_from_process_local_data arguments")
+    sizes = sharding.shard_shape(shape)
+    for axis, (own, _, blocks) in enumerate(axes):
+        if data.shape[axis] not in (shape[axis], sizes[axis] * len(own)):
+            raise ValueError(
+                f"local_data has {data.shape[axis]} elements along axis {axis}, and the devices of this process have "
+                f"{len(own)} of {blocks} parts of {shape[axis]} there: {sizes[axis] * len(own)} elements"
+            )
+
+    def local(index: Any) -> Any:
+        at = []
+        for axis, (s, size, (own, *_)) in enumerate(zip(index, sizes, axes, strict=True)):
+            start = s.indices(shape[axis])[0]
+            start = start if data.shape[axis] == shape[axis] else own.index(start // size) * size if size else 0
+            at.append(slice(start, start + size))
+        return data[tuple(at)]
+
+    found = {_bounds(i, shape): (i, local(i)) for i in sharding.addressable_devices_indices_map(shape).values()}
+    return _assembled(shape, sharding, list(found.values()), data.dtype)
+
+
+def _own_blocks(sharding: Any, axis: int, ndim: int) -> tuple[list[int], int, int]:
+    """Which parts along an axis the devices of this process have, into how many sets processes share the parts, and how
+    many parts there are."""
+    counts = sharding._blocks(ndim)[0]
+    parts: dict[int, set[int]] = {}
+    for device, index in sharding.devices_indices_map(tuple(counts)).items():
+        parts.setdefault(device.process_index, set()).add(index[axis].indices(counts[axis])[0])
+    sets = {frozenset(blocks) for blocks in parts.values()}
+    if sum(map(len, sets)) != counts[axis]:
+        raise ValueError(
+            f"make_array_from_process_local_data: processes share parts of axis {axis} of arrays with {sharding}, and "
+            f"have others each for itself ({sorted(map(sorted, sets))}): give the parts by make_array_from_callback"
+        )
+    return sorted(parts.get(_processes.state.index, ())), len(sets), counts[axis]

@@ -153,7 +153,8 @@ class Sharding(abc.ABC):
 
     def addressable_devices_indices_map(self, global_shape: Shape) -> Mapping[Any, Index | None]:
         """Which part of an array each device of this process holds; see `devices_indices_map`."""
-        return self.devices_indices_map(global_shape)
+        own = self.addressable_devices
+        return {device: index for device, index in self.devices_indices_map(global_shape).items() if device in own}
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
         """Whether another sharding lays arrays of a rank out in the same way.

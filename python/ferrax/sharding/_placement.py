@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import _ferrax, tree_util
+from ferrax import _ferrax, _processes, tree_util
 from ferrax._ferrax import Device, SingleDeviceSharding
 from ferrax._out_sharding import require_sharding
 from ferrax._processes import RemoteDevice
@@ -24,7 +24,7 @@ from ferrax.sharding._mesh import AbstractMesh, AxisType, Mesh
 from ferrax.sharding._named import InMemory, NamedSharding, Sharding, is_abstract
 from ferrax.sharding._spec import UNCONSTRAINED, PartitionSpec, entry_names
 
-__all__ = ["check_fits", "constrain", "place", "put", "put_in_memory", "with_mesh"]
+__all__ = ["check_fits", "constrain", "place", "put", "put_in_memory", "whole_on_each", "with_mesh"]
 
 _places: dict[Any, Any] = {}
 _lock = threading.Lock()
@@ -37,7 +37,7 @@ def place(sharding: Any) -> Any:
       sharding: a `Sharding` of devices, or a device.
 
     Raises:
-      NotImplementedError: it is over devices of other processes.
+      NotImplementedError: it is over devices of other processes, which the platform's engine cannot reach.
       ValueError: its devices are of several platforms.
     """
     if isinstance(sharding, Device):
@@ -53,8 +53,8 @@ def place(sharding: Any) -> Any:
     if others:
         raise NotImplementedError(
             f"{sharding} is over devices of several processes ({others[0]} is of process {others[0].process_index}), "
-            "and arrays are not: nothing here moves data between processes, since XLA's CPU client has no collectives "
-            "without a cluster's transport. Use jax.experimental.multihost_utils to exchange values"
+            "and the embedded engine moves nothing between processes: arrays over them are those of plugins that do, "
+            "such as XLA's for GPUs. Use jax.experimental.multihost_utils to exchange values"
         )
     devices = list(_ferrax.devices("cpu"))[:1] if abstract else list(sharding._device_assignment)
     whole = None if abstract else _replicated(sharding)
@@ -64,6 +64,11 @@ def place(sharding: Any) -> Any:
         if sharding not in _places:
             _places[sharding] = _ferrax.intern_sharding(sharding, devices, replicated, repr(sharding), tiles)
     return _places[sharding]
+
+
+def whole_on_each(sharding: Any) -> Any:
+    """The place of arrays that each device of a sharding has all of."""
+    return place(_replicated(sharding) or sharding)
 
 
 def _replicated(sharding: Any) -> Any:
@@ -172,7 +177,15 @@ def put(x: Any, sharding: Any, alias: bool = True) -> Any:
     check_fits(sharding, leaf.shape, "device_put args")
     if _ferrax.is_tracer(leaf) or not _ferrax.is_eager():
         return _constrained(leaf, sharding)
-    return _ferrax.device_put_leaf(leaf, place(sharding), alias)
+    there = place(sharding)
+    if _processes.state.count > 1 and not isinstance(x, _ferrax.Array) and not sharding.is_fully_addressable:
+        from ferrax.experimental.multihost_utils import assert_equal
+
+        text = (
+            f"{type(x)} passed to device_put is not the same on each process. Make sure you are passing the same value "
+        )
+        assert_equal(x, text + f"of {type(x)} on each process.")
+    return _ferrax.device_put_leaf(leaf, there, alias)
 
 
 class _Asked(threading.local):

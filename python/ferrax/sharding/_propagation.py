@@ -428,6 +428,8 @@ class Walk:
 
     def explicit(self, eqn: Any, known: list[Any]) -> list[Any] | None:
         """What the rules for explicit axes say of an equation's results; `None` where those for other axes say it."""
+        if not eqn.outvars:
+            return []
         name = eqn.primitive.name
         rule = _explicit.RULES.get(name)
         if rule is None and (name in _RULES or name in _CALLS or _programs(eqn)):

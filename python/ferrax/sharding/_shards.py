@@ -1,4 +1,4 @@
-"""The parts of an array: one for each device, cut out of its one buffer when somebody asks for the data.
+"""The parts of an array: one for each device, cut out of its one buffer, or brought from its device, when asked for.
 
 Read next: `_named.py` for which part is whose.
 """
@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import _ferrax
+from ferrax import _ferrax, _processes
 from ferrax._ferrax import SingleDeviceSharding
 
-__all__ = ["Shard", "shards"]
+__all__ = ["Shard", "global_shards", "shards"]
 
 
 class Shard:
@@ -58,14 +58,14 @@ class Shard:
 
     @property
     def data(self) -> Any:
-        """The elements, an array on the device."""
+        """The elements, an array on the device; None of a device of another process."""
         if self._data is None and self._whole is not None:
             there = self._device
             if self._sharding.memory_kind not in (None, "device"):
                 from ferrax.sharding._placement import place
 
                 there = place(SingleDeviceSharding(there, memory_kind=self._sharding.memory_kind))
-            part = _part(self._whole, self.index, there)
+            part = _part(self._whole, self, there)
             self._data = part if _has_terms(self._sharding, self._device) else _zeros(part, there)
             self._whole = None
         return self._data
@@ -92,17 +92,29 @@ def _zeros(part: Any, device: Any) -> Any:
     return _ferrax.device_put_leaf(np.zeros(part.shape, part.dtype), device, False)
 
 
-def _part(x: Any, index: tuple[slice, ...], device: Any) -> Any:
+def _part(x: Any, shard: Shard, device: Any) -> Any:
     """A part of an array, on a device."""
     from ferrax import dtypes, random
 
     if dtypes.issubdtype(x.dtype, dtypes.prng_key):
-        return random.wrap_key_data(_part(random.key_data(x), index, device))
-    return _ferrax.device_put_leaf(np.asarray(x)[index], device, False)
+        return random.wrap_key_data(_part(random.key_data(x), shard, device))
+    devices = x.sharding._device_assignment
+    if len(devices) == 1 or shard.device.platform == "cpu":
+        return _ferrax.device_put_leaf(np.asarray(x)[shard.index], device, False)
+    return _ferrax.device_put_leaf(_ferrax.part_of(x, devices.index(shard.device)), device, False)
 
 
 def shards(x: Any) -> list[Shard]:
-    """The parts of an array, in order of its sharding's devices.
+    """The parts of an array that this process has, in order of its sharding's devices.
+
+    Args:
+      x: an array.
+    """
+    return [shard for shard in global_shards(x) if shard.device.process_index == _processes.state.index]
+
+
+def global_shards(x: Any) -> list[Shard]:
+    """The parts of an array on all devices, in order of its sharding's devices; those of other processes have no data.
 
     Args:
       x: an array.
@@ -113,5 +125,5 @@ def shards(x: Any) -> list[Shard]:
         return [Shard(devices[0], sharding, x.shape, x)]
     out = [Shard(d, sharding, x.shape) for d in devices]
     for shard in out:
-        shard._whole = x
+        shard._whole = x if shard.device.process_index == _processes.state.index else None
     return out

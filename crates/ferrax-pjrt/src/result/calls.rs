@@ -278,14 +278,18 @@ calls! {
         -> *mut PJRT_TopologyDescription = PJRT_TopologyDescription_Deserialize(a) { a.topology }
 }
 
-/// Makes a client.
+/// Makes a client; `keys` says where it finds the store that it shares with other processes, if anywhere.
 ///
 /// # Safety
-/// The plugin was initialized.
-pub unsafe fn client_create(api: &PJRT_Api, options: &[(String, OptionValue)]) -> Result<*mut PJRT_Client> {
+/// The plugin was initialized; what `keys` has outlives the client.
+pub unsafe fn client_create(
+    api: &PJRT_Api,
+    options: &[(String, OptionValue)],
+    keys: PJRT_Client_Create_Args,
+) -> Result<*mut PJRT_Client> {
     let options = NamedValues::new(options);
     let (create_options, num_options) = options.raw();
-    let mut args = PJRT_Client_Create_Args { create_options, num_options, ..Args::new() };
+    let mut args = PJRT_Client_Create_Args { create_options, num_options, ..keys };
     // SAFETY: the options outlive the call.
     unsafe { call(api, api.PJRT_Client_Create, "PJRT_Client_Create", &mut args)? };
     Ok(args.client)

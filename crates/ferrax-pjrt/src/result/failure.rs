@@ -31,6 +31,11 @@ pub fn code_name(code: PJRT_Error_Code) -> Option<&'static str> {
     CODES.get(usize::try_from(code).ok()?).copied()
 }
 
+/// The number of one of XLA's codes by its name.
+pub(crate) fn code_number(name: &str) -> Option<PJRT_Error_Code> {
+    CODES.iter().position(|code| *code == name)?.try_into().ok()
+}
+
 /// What an error of the plugin says; it is freed.
 ///
 /// # Safety

@@ -9,8 +9,8 @@ mod failure;
 mod value;
 
 pub use calls::*;
-pub(crate) use failure::unusable;
 pub use failure::{code_name, take_error};
+pub(crate) use failure::{code_number, unusable};
 pub use value::{NamedValues, OptionValue, named_values};
 
 use crate::sys::{Args, Call, PJRT_Api};

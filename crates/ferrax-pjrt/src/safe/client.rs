@@ -1,6 +1,7 @@
 //! A client: devices of a plugin, and everything that is made on them.
 
-use super::{Buffer, CompileOptions, Device, Event, Executable, Memory, MemoryStats, Plugin, dtype};
+use super::store::Keys;
+use super::{Buffer, CompileOptions, Device, Event, Executable, Memory, MemoryStats, Plugin, Store, dtype};
 use crate::result::{self as r, OptionValue};
 use crate::sys::*;
 use ferrax_base::{DType, Result, bail, shape};
@@ -19,10 +20,13 @@ pub struct Client {
     raw: NonNull<PJRT_Client>,
     /// Those that this process can use.
     pub(crate) addressable: Vec<*mut PJRT_Device>,
-    ids: Vec<i32>,
+    /// The number and the process of each of them, and then of those of other processes.
+    known: Vec<(i32, i32)>,
     platform_name: String,
     /// Buffers that are alive.
     pub(crate) live: AtomicUsize,
+    /// What the client calls back for; boxed, as it knows the address.
+    _keys: Option<Box<Keys>>,
 }
 
 // SAFETY: the functions on clients may be called from any thread, several at once; devices live as long as the client.
@@ -33,8 +37,20 @@ unsafe impl Sync for Client {}
 impl Client {
     /// Makes a client. Which options there are is up to the plugin, which refuses those that it does not know.
     pub fn new(plugin: &Arc<Plugin>, options: &[(String, OptionValue)]) -> Result<Arc<Client>> {
-        // SAFETY: a `Plugin` was prepared.
-        let raw = unsafe { r::client_create(plugin.api, options)? };
+        Client::among(plugin, options, None)
+    }
+
+    /// As [`Client::new`], in a program of several processes, whose clients tell each other of themselves by a store. Which
+    /// process this is of how many, the options say.
+    pub fn among(
+        plugin: &Arc<Plugin>,
+        options: &[(String, OptionValue)],
+        store: Option<Arc<dyn Store>>,
+    ) -> Result<Arc<Client>> {
+        let keys = store.map(|store| Box::new(Keys { folder: format!("pjrt/{}", plugin.name()), store }));
+        let told = keys.as_ref().map_or_else(Args::new, |keys| keys.told(Args::new()));
+        // SAFETY: a `Plugin` was prepared; the client keeps the keys.
+        let raw = unsafe { r::client_create(plugin.api, options, told)? };
         let Some(raw) = NonNull::new(raw) else {
             bail!(Runtime, "the PJRT plugin {:?} gave no client and no error", plugin.name())
         };
@@ -43,17 +59,23 @@ impl Client {
             plugin: plugin.clone(),
             raw,
             addressable: Vec::new(),
-            ids: Vec::new(),
+            known: Vec::new(),
             platform_name: String::new(),
             live: AtomicUsize::new(0),
+            _keys: keys,
         };
         let api = client.api();
         // SAFETY: the client is alive.
         unsafe {
             client.platform_name = r::client_platform_name(api, raw.as_ptr())?;
             client.addressable = r::client_addressable_devices(api, raw.as_ptr())?;
-            for &device in &client.addressable {
-                client.ids.push(r::description_id(api, r::device_description(api, device)?)?);
+            let all = r::client_devices(api, raw.as_ptr())?;
+            let others = all.iter().filter(|d| !client.addressable.contains(d));
+            for &device in client.addressable.iter().chain(others) {
+                let description = r::device_description(api, device)?;
+                client
+                    .known
+                    .push((r::description_id(api, description)?, r::description_process_index(api, description)?));
             }
         }
         Ok(Arc::new(client))
@@ -96,10 +118,23 @@ impl Client {
         }
     }
 
+    /// The number that programs know a device by, and that of its process: those of other processes come after those
+    /// that this one can use.
+    pub fn known_device(&self, device: usize) -> Result<(i32, i32)> {
+        match self.known.get(device) {
+            Some(&known) => Ok(known),
+            None => bail!(Value, "there is no device {device}: the client has {}", self.known.len()),
+        }
+    }
+
     /// The number that programs know a device by.
     pub fn device_id(&self, device: usize) -> Result<i32> {
-        self.device_at(device)?;
-        Ok(self.ids[device])
+        Ok(self.known_device(device)?.0)
+    }
+
+    /// How many devices all processes have.
+    pub fn known_devices(&self) -> usize {
+        self.known.len()
     }
 
     /// One of the devices that this process can use.

@@ -16,6 +16,7 @@ mod options;
 mod plugin;
 mod probe;
 mod proto;
+mod store;
 mod topology;
 
 pub use crate::result::OptionValue;
@@ -28,6 +29,7 @@ pub use executable::{Executable, Results};
 pub use options::CompileOptions;
 pub use plugin::Plugin;
 pub use probe::{Probe, Verdict, answer};
+pub use store::Store;
 pub use topology::Topology;
 
 use ferrax_base::{ErrorKind, Result};

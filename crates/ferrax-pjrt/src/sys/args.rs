@@ -12,6 +12,10 @@ pub type PJRT_NamedValue_Type = c_int;
 pub type PJRT_Buffer_Type = c_int;
 pub type PJRT_HostBufferSemantics = c_int;
 pub type PJRT_Buffer_MemoryLayout_Type = c_int;
+/// Makes an error of a code and a text.
+pub type PJRT_CallbackError = Option<unsafe extern "C" fn(PJRT_Error_Code, *const c_char, usize) -> *mut PJRT_Error>;
+/// Frees a value that a callback gave.
+pub type PJRT_KeyValueGetCallback_ValueDeleter = Option<unsafe extern "C" fn(*mut c_char)>;
 /// Takes over the error.
 pub type PJRT_Event_OnReadyCallback = Option<unsafe extern "C" fn(*mut PJRT_Error, *mut c_void)>;
 
@@ -117,15 +121,42 @@ structs! {
         callback: PJRT_Event_OnReadyCallback,
         user_arg: *mut c_void,
     }
+    PJRT_KeyValueGetCallback_Args {
+        key: *const c_char,
+        key_size: usize,
+        timeout_in_ms: c_int,
+        callback_error: *mut PJRT_CallbackError,
+        user_arg: *mut c_void,
+        value: *mut c_char,
+        value_size: usize,
+        value_deleter_callback: PJRT_KeyValueGetCallback_ValueDeleter,
+    }
+    PJRT_KeyValueTryGetCallback_Args {
+        key: *const c_char,
+        key_size: usize,
+        callback_error: *mut PJRT_CallbackError,
+        user_arg: *mut c_void,
+        value: *mut c_char,
+        value_size: usize,
+        value_deleter_callback: PJRT_KeyValueGetCallback_ValueDeleter,
+    }
+    PJRT_KeyValuePutCallback_Args {
+        key: *const c_char,
+        key_size: usize,
+        value: *const c_char,
+        value_size: usize,
+        callback_error: *mut PJRT_CallbackError,
+        user_arg: *mut c_void,
+    }
     PJRT_Client_Create_Args {
         create_options: *const PJRT_NamedValue,
         num_options: usize,
-        kv_get_callback: Unused,
+        kv_get_callback: Call<PJRT_KeyValueGetCallback_Args>,
         kv_get_user_arg: *mut c_void,
-        kv_put_callback: Unused,
+        kv_put_callback: Call<PJRT_KeyValuePutCallback_Args>,
         kv_put_user_arg: *mut c_void,
         client: *mut PJRT_Client,
-        kv_try_get_callback: Unused,
+        kv_try_get_callback: Call<PJRT_KeyValueTryGetCallback_Args>,
         kv_try_get_user_arg: *mut c_void,
     }
     PJRT_Client_Destroy_Args {

@@ -97,16 +97,22 @@ pub(super) fn check_leaves(
 /// Warns of donated arguments whose memory no result can use.
 #[cold]
 pub(super) fn warn_unusable(py: Python<'_>, entry: &Program) -> PyResult<()> {
-    let mut unusable = entry.executable().py()?.unusable_donations(&entry.donate).py()?;
     // whether a plan takes the memory that a result could take is its own affair
     let (avals, mut results) = (entry.jaxpr.in_avals(), entry.jaxpr.out_avals());
     let same = |a: &Aval, b: &Aval| a.dtype == b.dtype && a.shape == b.shape;
-    for i in (0..avals.len()).filter(|i| entry.donate.get(*i) == Some(&true)) {
-        if let Some(at) = results.iter().position(|r| same(r, &avals[i])) {
+    let mut left: Vec<usize> = (0..avals.len()).filter(|i| entry.donate.get(*i) == Some(&true)).collect();
+    left.retain(|&i| match results.iter().position(|r| same(r, &avals[i])) {
+        Some(at) => {
             results.swap_remove(at);
-            unusable.retain(|u| *u != i);
+            false
         }
+        None => true,
+    });
+    if left.is_empty() {
+        return Ok(());
     }
+    let mut unusable = entry.executable().py()?.unusable_donations(&entry.donate).py()?;
+    unusable.retain(|i| left.contains(i));
     if unusable.is_empty() {
         return Ok(());
     }

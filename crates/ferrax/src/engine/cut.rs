@@ -8,7 +8,7 @@
 use super::xla::{self, Counts, Held, Xla};
 use super::{Compiled, Cut, Engine, Source, Stats};
 use ferrax_base::memory::DeviceMemory;
-use ferrax_base::{Arg, Buffer, Memory, Outputs, Result, error};
+use ferrax_base::{Arg, Buffer, Memory, Outputs, Result, bail, error, long_work};
 use ferrax_ir::tiles::{Span, axes, runs};
 use ferrax_ir::{DeviceId, Tiles};
 use ferrax_loops::{Graph, Type, ValueId};
@@ -16,30 +16,38 @@ use ferrax_pjrt::safe::{self, Client, Executable};
 use ferrax_pjrt::stablehlo::{Partitions, Places, Target};
 use smallvec::SmallVec;
 use std::any::Any;
-use std::sync::Arc;
+use std::borrow::Cow;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 /// How arrays of a type lie on devices.
 pub(super) struct Lying {
     ty: Type,
-    /// The part that each device has.
+    /// The devices of this process: the places of each among all, and the device's number on its platform.
+    own: Vec<(usize, usize)>,
+    /// The part that each of those has.
     spans: Vec<Vec<Span>>,
-    /// The places of devices that have all parts together, one each.
-    one_each: Vec<usize>,
+    /// Which of them have all parts together, one each; `None` where devices of other processes alone have some.
+    one_each: Option<Vec<usize>>,
 }
 
 impl Lying {
-    pub(super) fn new(ty: Type, tiles: &Tiles) -> Arc<Lying> {
-        let spans = (0..tiles.order.len()).map(|place| tiles.spans(tiles.tile_of(place), &ty.shape)).collect();
-        Arc::new(Lying { ty, spans, one_each: tiles.order.iter().step_by(tiles.copies).copied().collect() })
+    /// Over devices of which those below `count` are this process's.
+    pub(super) fn new(ty: Type, (devices, tiles): (&[DeviceId], &Tiles), count: usize) -> Arc<Lying> {
+        let numbered = devices.iter().map(|d| d.index()).enumerate();
+        let own: Vec<(usize, usize)> = numbered.filter(|&(_, device)| device < count).collect();
+        let spans = own.iter().map(|&(place, _)| tiles.spans(tiles.tile_of(place), &ty.shape)).collect();
+        let holder = |copies: &[usize]| own.iter().position(|(place, _)| copies.contains(place));
+        Arc::new(Lying { one_each: tiles.order.chunks(tiles.copies).map(holder).collect(), ty, own, spans })
     }
 
-    /// Bytes of the part of a device.
-    fn bytes(&self, place: usize) -> usize {
-        self.spans[place].iter().map(|s| s.1).product::<usize>() * self.ty.dtype.size()
+    /// Bytes of the part of one of this process's devices.
+    fn bytes(&self, own: usize) -> usize {
+        self.spans[own].iter().map(|s| s.1).product::<usize>() * self.ty.dtype.size()
     }
 }
 
-/// What an array holds of the memory of several devices.
+/// What an array holds of the memory of several devices: of those of this process.
 pub(super) struct Parts {
     parts: Vec<Held>,
     lying: Arc<Lying>,
@@ -50,20 +58,66 @@ impl Parts {
     pub(super) fn upload(
         client: &Arc<Client>,
         (elements, ty): (&Buffer, &Type),
-        (devices, tiles): (&[DeviceId], &Tiles),
+        over: (&[DeviceId], &Tiles),
         counts: &Arc<[Counts]>,
     ) -> Result<Memory> {
-        let (lying, size) = (Lying::new(ty.clone(), tiles), ty.dtype.size());
-        let part = |(spans, device): (&Vec<Span>, &DeviceId)| {
-            let shape: Vec<usize> = spans.iter().map(|s| s.1).collect();
+        let size = ty.dtype.size();
+        Parts::of(client, ty, over, counts, |_, spans| {
             let (starts, length) = runs(spans, &ty.shape);
             let run = |at: usize| &elements.bytes()[size * at..size * (at + length)];
-            let own: Vec<u8> = starts.into_iter().flat_map(run).copied().collect();
-            let buffer = client.upload(&own, ty.dtype, &shape, device.index())?;
-            Ok(Held::new(buffer, own.len(), device.index(), counts))
+            Cow::Owned(starts.into_iter().flat_map(run).copied().collect())
+        })
+    }
+
+    /// Brings the parts of this process's devices to them.
+    pub(super) fn assemble(
+        client: &Arc<Client>,
+        (parts, ty): (&[&Buffer], &Type),
+        over: (&[DeviceId], &Tiles),
+        counts: &Arc<[Counts]>,
+    ) -> Result<Memory> {
+        Parts::of(client, ty, over, counts, |own, _| Cow::Borrowed(parts.get(own).map_or(&[], |part| part.bytes())))
+    }
+
+    /// Of the bytes of each of this process's devices' parts.
+    fn of<'a>(
+        client: &Arc<Client>,
+        ty: &Type,
+        over: (&[DeviceId], &Tiles),
+        counts: &Arc<[Counts]>,
+        bytes: impl Fn(usize, &[Span]) -> Cow<'a, [u8]>,
+    ) -> Result<Memory> {
+        let lying = Lying::new(ty.clone(), over, counts.len());
+        let part = |(own, (spans, &(_, device))): (usize, (&Vec<Span>, &(usize, usize)))| {
+            let shape: Vec<usize> = spans.iter().map(|s| s.1).collect();
+            let bytes = bytes(own, spans);
+            let buffer = client.upload(&bytes, ty.dtype, &shape, device)?;
+            Ok(Held::new(buffer, bytes.len(), device, counts))
         };
-        let parts = lying.spans.iter().zip(devices).map(part).collect::<Result<_>>()?;
+        let parts = lying.spans.iter().zip(&lying.own).enumerate().map(part).collect::<Result<_>>()?;
         Ok(Memory::device(Parts { parts, lying }))
+    }
+
+    /// Which of this process's devices have all parts together, one each.
+    fn one_each(&self) -> Result<&[usize]> {
+        match &self.lying.one_each {
+            Some(all) => Ok(all),
+            None => bail!(
+                Runtime,
+                "Fetching value for `jax.Array` that spans non-addressable (non process local) devices is not possible. \
+                 You can use `jax.experimental.multihost_utils.process_allgather` to print the global array or use \
+                 `.addressable_shards` method of jax.Array to inspect the addressable (process local) shards."
+            ),
+        }
+    }
+
+    /// The part of a device, by its place among all.
+    pub(super) fn part(memory: &Memory, place: usize) -> Result<Buffer> {
+        let Memory::Device(remote) = memory else { bail!(Internal, "an array over devices is in the host's memory") };
+        remote.wait()?;
+        let parts = remote.memory().as_any().downcast_ref::<Parts>();
+        let held = parts.and_then(|p| p.parts.get(p.lying.own.iter().position(|own| own.0 == place)?));
+        held.ok_or_else(|| error!(Internal, "this process has no device at place {place} of an array"))?.to_host()
     }
 }
 
@@ -80,11 +134,15 @@ impl DeviceMemory for Parts {
         self.parts.iter().try_for_each(Held::wait)
     }
 
+    fn require_all(&self) -> Result<()> {
+        self.one_each().map(drop)
+    }
+
     fn to_host(&self) -> Result<Buffer> {
-        let Lying { ty, spans, one_each } = &*self.lying;
+        let Lying { ty, spans, .. } = &*self.lying;
         let (size, mut whole) = (ty.dtype.size(), Buffer::allocate(ty.bytes())?);
-        for &place in one_each {
-            let (part, (starts, length)) = (self.parts[place].to_host()?, runs(&spans[place], &ty.shape));
+        for &own in self.one_each()? {
+            let (part, (starts, length)) = (self.parts[own].to_host()?, runs(&spans[own], &ty.shape));
             for (at, row) in starts.into_iter().zip(part.bytes().chunks_exact((size * length).max(1))) {
                 whole.bytes_mut()[size * at..size * (at + length)].copy_from_slice(row);
             }
@@ -227,13 +285,43 @@ impl Compiled for Driven {
     }
 }
 
+/// How many runs over several processes have not ended on devices of this one.
+static RUNS: (Mutex<usize>, Condvar) = (Mutex::new(0), Condvar::new());
+
+/// Counts as one of them until dropped.
+struct Run;
+
+impl Run {
+    fn begun() -> Run {
+        *RUNS.0.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        Run
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        *RUNS.0.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        RUNS.1.notify_all();
+    }
+}
+
+/// Waits until no run over several processes goes on here, or for so long; gives whether none does.
+pub(super) fn wait_for_runs(patience: Duration) -> bool {
+    let runs = RUNS.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let waited = RUNS.1.wait_timeout_while(runs, patience, |runs| *runs > 0);
+    *waited.unwrap_or_else(PoisonError::into_inner).0 == 0
+}
+
 /// A compiled program of several devices.
 pub(super) struct Program {
     pub(super) executable: Executable,
     pub(super) reusable: Vec<bool>,
     /// Parameters that the program may take the memory of; empty when there are none.
     pub(super) donated: Vec<bool>,
-    pub(super) devices: Arc<[DeviceId]>,
+    /// This process's devices, by their numbers.
+    pub(super) own: Vec<usize>,
+    /// Whether there are others, with which a run may have to wait for its like in other processes.
+    pub(super) others: bool,
     pub(super) results: Vec<Arc<Lying>>,
     pub(super) counts: Arc<[Counts]>,
 }
@@ -244,27 +332,33 @@ impl Compiled for Program {
     }
 
     fn run(&self, args: &mut [Arg<'_>], _: usize) -> Result<Outputs> {
-        let mut lists: Vec<SmallVec<[&safe::Buffer; 8]>> =
-            vec![SmallVec::with_capacity(args.len()); self.devices.len()];
+        let mut lists: Vec<SmallVec<[&safe::Buffer; 8]>> = vec![SmallVec::with_capacity(args.len()); self.own.len()];
         for arg in args.iter() {
-            let memory = arg.device::<Parts>().filter(|m| m.parts.len() == self.devices.len());
+            let memory = arg.device::<Parts>().filter(|m| m.parts.len() == self.own.len());
             let memory = memory.ok_or_else(|| error!(Internal, "an argument is not on the program's devices"))?;
-            for ((list, part), device) in lists.iter_mut().zip(&memory.parts).zip(&*self.devices) {
-                if part.device() != device.index() {
-                    return Err(error!(Internal, "an argument of {device:?} is on device {}", part.device()));
+            for ((list, part), &device) in lists.iter_mut().zip(&memory.parts).zip(&self.own) {
+                if part.device() != device {
+                    bail!(Internal, "an argument of device {device} is on device {}", part.device());
                 }
                 list.push(part.buffer());
             }
         }
         let each: Vec<&[&safe::Buffer]> = lists.iter().map(|l| &l[..]).collect();
-        let given = self.executable.execute_all(&each, &xla::kept(args, &self.donated))?;
+        let run = || self.executable.execute_all(&each, &xla::kept(args, &self.donated));
+        let given = if self.others { long_work::run(long_work::LONG, run) } else { run() }?;
         drop(each);
         drop(lists);
         xla::take(args, &self.reusable);
-        let mut parts: Vec<Vec<Held>> = self.results.iter().map(|_| Vec::with_capacity(self.devices.len())).collect();
-        for (buffers, (place, device)) in given.into_iter().zip(self.devices.iter().enumerate()) {
+        let mut parts: Vec<Vec<Held>> = self.results.iter().map(|_| Vec::with_capacity(self.own.len())).collect();
+        for (buffers, (own, &device)) in given.into_iter().zip(self.own.iter().enumerate()) {
+            if self.others
+                && let Some(end) = buffers.first().map(safe::Buffer::ready_event).transpose()?.flatten()
+            {
+                let run = Run::begun();
+                end.on_ready(move |_| drop(run))?;
+            }
             for ((buffer, list), lying) in buffers.into_iter().zip(&mut parts).zip(&self.results) {
-                list.push(Held::new(buffer, lying.bytes(place), device.index(), &self.counts));
+                list.push(Held::new(buffer, lying.bytes(own), device, &self.counts));
             }
         }
         let whole = |(parts, lying): (Vec<Held>, &Arc<Lying>)| Memory::device(Parts { parts, lying: lying.clone() });

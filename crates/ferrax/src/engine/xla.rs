@@ -13,13 +13,14 @@ use ferrax_ir::{DeviceId, Tiles};
 use ferrax_loops::Type;
 pub use ferrax_pjrt::result::code_name;
 use ferrax_pjrt::safe::{self, Client, CompileOptions, Executable, Plugin};
-pub use ferrax_pjrt::safe::{OptionValue, Probe, answer};
+pub use ferrax_pjrt::safe::{OptionValue, Probe, Store, answer};
 use ferrax_pjrt::stablehlo::{self, Target};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 /// A plugin as an engine.
 pub(super) struct Xla {
@@ -47,6 +48,60 @@ static PROBE: OnceLock<Probe> = OnceLock::new();
 /// Has plugins tried in another process before they are loaded in this one, which they might end; the first call counts.
 pub fn try_plugins_by(probe: Probe) {
     let _ = PROBE.set(probe);
+}
+
+/// The other processes of this one's program.
+struct Processes {
+    count: usize,
+    store: Arc<dyn Store>,
+}
+
+static PROCESSES: Mutex<Option<Processes>> = Mutex::new(None);
+
+/// Errors where a plugin runs already, which knows nothing of other processes.
+pub fn require_none() -> Result<()> {
+    let all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(plugin) = all.iter().find(|plugin| plugin.started.get().is_some()) {
+        bail!(
+            Runtime,
+            "jax.distributed.initialize() must be called before any JAX calls that might initialise the XLA backend. This \
+             includes any computation, but also calls to jax.devices, jax.device_put, and others. Platform {} was in use",
+            plugin.name
+        );
+    }
+    Ok(())
+}
+
+/// Says how many processes the program has, and by which store they tell each other of themselves: plugins that start from
+/// now on have the devices of all. `None` for a process alone.
+pub fn set_processes(others: Option<(usize, Arc<dyn Store>)>) {
+    let others = others.map(|(count, store)| Processes { count, store });
+    *PROCESSES.lock().unwrap_or_else(PoisonError::into_inner) = others;
+}
+
+/// Waits until no run over several processes goes on here, or for so long; gives whether none does.
+pub fn wait_for_runs(patience: Duration) -> bool {
+    cut::wait_for_runs(patience)
+}
+
+/// A client, among those of other processes if there are any: it is told its number and how many there are by the options
+/// that plugins for GPUs take, unless whoever registered the plugin said it. Plugins that have no such options know their
+/// processes by themselves.
+fn client(plugin: &Arc<Plugin>, options: &[(String, OptionValue)]) -> Result<Arc<Client>> {
+    let processes = PROCESSES.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(Processes { count, store }) = processes.as_ref().filter(|p| p.count > 1) else {
+        return Client::new(plugin, options);
+    };
+    let told = [("node_id", crate::device::process()), ("num_nodes", *count)];
+    let unsaid = told.iter().filter(|(name, _)| !options.iter().any(|(known, _)| known == name));
+    let said = unsaid.map(|&(name, value)| (name.to_owned(), OptionValue::Int(value as i64)));
+    let all: Vec<_> = options.iter().cloned().chain(said).collect();
+    let store = Some(store.clone());
+    Client::among(plugin, &all, store.clone()).or_else(|error| {
+        let text = error.to_string();
+        let unknown = told.iter().any(|(name, _)| text.contains(name));
+        if unknown { Client::among(plugin, options, store).or(Err(error)) } else { Err(error) }
+    })
 }
 
 /// A plugin that runs.
@@ -135,7 +190,7 @@ impl Xla {
         }
         let plugin = Plugin::load(self.name, path)?;
         let version = plugin.stablehlo_version().unwrap_or(stablehlo::OLDEST);
-        let client = Client::new(&plugin, options)?;
+        let client = client(&plugin, options)?;
         let count = client.addressable_devices();
         if count == 0 {
             bail!(Runtime, "platform {}: the plugin {} found no device", self.name, path.display());
@@ -178,7 +233,18 @@ impl Engine for &'static Xla {
         Ok(self.started()?.client.addressable_devices())
     }
 
+    fn all_devices(&self) -> Result<usize> {
+        Ok(self.started()?.client.known_devices())
+    }
+
+    fn known_as(&self, device: usize) -> (usize, usize) {
+        let known = self.started().and_then(|s| s.client.known_device(device));
+        known.map_or((device, 0), |(id, process)| (id as usize, process as usize))
+    }
+
     fn device_kind(&self, device: usize) -> String {
+        // those of other processes are of the same kind
+        let device = if self.devices().is_ok_and(|own| device < own) { device } else { 0 };
         let kind = self.started().and_then(|s| s.client.device_kind(device));
         kind.unwrap_or_else(|_| self.name.to_owned())
     }
@@ -227,19 +293,31 @@ impl Engine for &'static Xla {
         let options = CompileOptions { shardy: places.mesh.is_some(), ..CompileOptions::partitioned(&ids) };
         let executable = self.executable(source, &text, options)?;
         let types = source.graph.outputs.iter().map(|&v| source.graph.ty(v).clone());
+        let own: Vec<usize> = over.devices.iter().map(|d| d.index()).filter(|&d| d < counts.len()).collect();
+        let lying = |ty, tiles: &Tiles| cut::Lying::new(ty, (&over.devices, tiles), counts.len());
         Ok(Box::new(cut::Program {
             executable,
             reusable: source.graph.aliases(&donated).iter().map(Option::is_some).collect(),
             donated,
-            devices: over.devices.clone(),
-            results: types.zip(&over.results).map(|(ty, tiles)| cut::Lying::new(ty, tiles)).collect(),
+            others: own.len() < over.devices.len(),
+            own,
+            results: types.zip(&over.results).map(|(ty, tiles)| lying(ty, tiles)).collect(),
             counts: counts.clone(),
         }))
     }
 
-    fn upload_cut(&self, elements: &Buffer, ty: &Type, (devices, tiles): (&[DeviceId], &Tiles)) -> Result<Memory> {
+    fn assemble(&self, parts: &[&Buffer], ty: &Type, over: (&[DeviceId], &Tiles)) -> Result<Memory> {
         let Started { client, counts, .. } = self.started()?;
-        cut::Parts::upload(client, (elements, ty), (devices, tiles), counts)
+        cut::Parts::assemble(client, (parts, ty), over, counts)
+    }
+
+    fn part(&self, memory: &Memory, place: usize) -> Result<Buffer> {
+        cut::Parts::part(memory, place)
+    }
+
+    fn upload_cut(&self, elements: &Buffer, ty: &Type, over: (&[DeviceId], &Tiles)) -> Result<Memory> {
+        let Started { client, counts, .. } = self.started()?;
+        cut::Parts::upload(client, (elements, ty), over, counts)
     }
 
     fn upload(&self, elements: &Buffer, ty: &Type, device: usize) -> Result<Memory> {
