@@ -78,6 +78,7 @@ def put(x: Any, sharding: Any, function: str) -> Any:
     if isinstance(sharding, NamedSharding) and sharding.mesh.empty:
         return x  # the sharding in the type of an array without a mesh
     if function not in ("full", "full_like", *_ANY):
+        _placement.check_context(sharding, function)
         _placement.check_explicit(sharding, function)
     if (
         isinstance(sharding, NamedSharding)
