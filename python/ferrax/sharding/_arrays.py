@@ -152,6 +152,12 @@ def make_array_from_single_device_arrays(
             f"{type(arrays)}."
         )
     _require_sharding(sharding, "make_array_from_single_device_arrays")
+    traced = {type(x) for x in arrays if _ferrax.is_tracer(x)}
+    if traced:
+        raise ValueError(
+            "jax.make_array_from_single_device_arrays requires a list of concrete arrays as input, but got types "
+            f"{traced}"
+        )
     shape = tuple(shape)
     parts = dict(sharding.addressable_devices_indices_map(shape))
     for x in arrays:
