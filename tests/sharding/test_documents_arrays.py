@@ -65,6 +65,32 @@ CASES = {
         c = a + jnp.ones(4) + np.ones(4, np.float32) + 1
         assert c.sharding == a.sharding and (c == 4).all()
     """,
+    "one device has two kinds of shardings": """
+        from ferrax.sharding import SingleDeviceSharding
+        first, second = SingleDeviceSharding(devs[0]), SingleDeviceSharding(devs[1])
+        for axes in (), ("i",):
+            named = NamedSharding(Mesh(np.array(devs[:1]), ("i",)), P(*axes))
+            assert first.is_equivalent_to(named, ndim=1) and named.is_equivalent_to(first, ndim=1)
+            assert not second.is_equivalent_to(named, ndim=1) and not named.is_equivalent_to(second, ndim=1)
+        assert not first.is_equivalent_to(NamedSharding(Mesh(np.array(devs[:2]), ("i",)), P()), ndim=1)
+        assert not first.is_equivalent_to(second, ndim=0) and first.check_compatible_aval(aval_shape=(3,)) is None
+    """,
+    "new arrays take specs that are too long if the rest divides nothing": """
+        mesh = Mesh(np.array(devs), ("i",))
+        s, wrong = NamedSharding(mesh, P("i", None)), NamedSharding(mesh, P(None, "i"))
+        made = [
+            lambda s: lax.full((8,), 1.0, sharding=s), lambda s: lax.full_like(jnp.zeros(8), 1, sharding=s),
+            lambda s: jnp.ones(8, device=s), lambda s: jnp.full((8,), 1.0, device=s),
+            lambda s: jax.make_array_from_callback((8,), s, lambda index: np.ones(8, np.float32)[index]),
+        ]
+        for make in made:
+            x = make(s)
+            assert x.sharding.is_equivalent_to(s, 1) and x.addressable_shards[3].data.shape == (1,)
+            assert float((x + 1).sum()) == 16
+            raises(Exception, "", lambda: make(wrong))
+        assert s.shard_shape((8,)) == (1,) and s.devices_indices_map((8,))[devs[2]] == (slice(2, 3),)
+        raises(ValueError, "is only valid for values of rank at least 2", lambda: jax.device_put(jnp.ones(8), s))
+    """,
     "a constraint inside of a program": """
         mesh = mesh_of((4, 2), ("a", "b"), Auto)
         s = lambda *e: NamedSharding(mesh, P(*e))
