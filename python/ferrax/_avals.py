@@ -161,8 +161,10 @@ class _Shaped(AbstractValue):
     def manual_axis_type(self: Any) -> Any:
         """The manual axes of meshes over which values vary."""
         from ferrax.sharding import ManualAxisType
+        from ferrax.sharding._marks import marks_of
 
-        return ManualAxisType(varying=self.vma)
+        unreduced, reduced = marks_of(self)
+        return ManualAxisType(varying=self.vma - unreduced, unreduced=unreduced, reduced=reduced)
 
     mat = manual_axis_type
     #: How much less than a value a type says, as JAX counts it.

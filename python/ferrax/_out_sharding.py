@@ -72,12 +72,16 @@ def put(x: Any, sharding: Any, function: str) -> Any:
       ValueError: no mesh is in use for a bare spec, or it names an axis that is not explicit.
     """
     from ferrax.sharding import NamedSharding, _placement
+    from ferrax.sharding._named import fitting
 
     require_sharding(sharding, function)
     sharding = _placement.with_mesh(sharding, function)
+    if function in _ANY:
+        sharding = fitting(sharding, len(x.shape))
     if isinstance(sharding, NamedSharding) and sharding.mesh.empty:
         return x  # the sharding in the type of an array without a mesh
     if function not in ("full", "full_like", *_ANY):
+        _placement.check_context(sharding, function)
         _placement.check_explicit(sharding, function)
     if (
         isinstance(sharding, NamedSharding)

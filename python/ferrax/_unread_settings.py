@@ -34,7 +34,6 @@ UNREAD: dict[str, Any] = {
     "jax_debug_leaked_clients_on_clear_backends": False,
     "jax_disable_bwd_checks": False,
     "jax_disable_most_optimizations": False,
-    "jax_disable_vmap_shmap_error": False,
     "jax_disallow_mesh_context_manager": False,
     "jax_distributed_debug": False,
     "jax_dump_ir_modes": "stablehlo",

@@ -55,7 +55,8 @@ def _segments(name, method, identity, data, segment_ids, num_segments, indices_a
     def one(part: Array, part_ids: Array) -> Array:
         start = lax.full(shape, fill, x.dtype)
         update = getattr(start.at[part_ids], method)
-        return update(part, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode)
+        return update(part, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode,
+                      wrap_negative_indices=False)  # fmt: skip
 
     n = x.shape[0] if x.ndim else 0
     if bucket_size is None or n <= bucket_size:

@@ -76,7 +76,7 @@ def test_every_c_type(letter):
     swapped = a.astype(a.dtype.newbyteorder())
     for x64 in (False, True):
         with ferrax.enable_x64(x64):
-            for given in (a, a.T, swapped, a[0, 0]):
+            for given in (a, a.T, swapped, a.astype(a.dtype.newbyteorder("<")), a[0, 0]):
                 x = jnp.asarray(given)
                 np.testing.assert_array_equal(x, given)
                 assert np.asarray(x).dtype.char in "?bBhHiIlLefdFD"

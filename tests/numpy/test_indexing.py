@@ -1,5 +1,7 @@
 """Taking, putting, selecting, searching, sorting and sets against JAX."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -264,3 +266,16 @@ def test_many_indices_count_from_the_end(count):
                 np.testing.assert_array_equal(np.asarray(eager), np.asarray(jitted), err_msg=name)
                 want = expected(lambda jax: f(jax.numpy.asarray(table), jax.numpy.asarray(index)))
                 np.testing.assert_array_equal(np.asarray(jitted), want, err_msg=name)
+
+
+@pytest.mark.parametrize("bucket_size", [None, 2])
+@pytest.mark.parametrize("mode", [None, "clip", "promise_in_bounds"])
+def test_segments_leave_out_negative_ids(mode, bucket_size):
+    """They do not count from the end, as indices do."""
+    ids = jnp.array([1, -1, 0, -3, 1, 7] if mode is None else [1, 0, 0, 1, 1, 0])
+    kept = np.asarray(ids) if mode else np.array([1, 9, 0, 9, 1, 9])
+    data = np.array([3.0, 5.0, 2.0, 7.0, 4.0, 6.0], np.float32)
+    for name, reduce in {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min}.items():
+        call = functools.partial(getattr(ferrax.ops, f"segment_{name}"), num_segments=2, mode=mode)
+        found = ferrax.jit(functools.partial(call, bucket_size=bucket_size))(jnp.asarray(data), ids)
+        np.testing.assert_array_equal(found, [reduce(data[kept == n]) for n in range(2)])

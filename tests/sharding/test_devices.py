@@ -29,6 +29,29 @@ def same(a, b):
 """
 
 CASES = {
+    "a donated argument that has to be put somewhere is deleted": """
+        everywhere = NamedSharding(m, P())
+        a, b = jnp.arange(16), jnp.arange(16)
+        out = jax.jit(lambda x, y: (x * 2, y * 2), in_shardings=everywhere, donate_argnums=0)(a, b)
+        assert out[0].is_fully_replicated and (out[0] == 2 * jnp.arange(16)).all()
+        assert a.is_deleted() and not b.is_deleted()
+    """,
+    "parts that arrays are made of are concrete": """
+        one = SingleDeviceSharding(devs[0])
+        make = lambda x: jax.make_array_from_single_device_arrays(x.shape, one, [x])
+        assert (make(jnp.arange(3)) == jnp.arange(3)).all()
+        raises(ValueError, "requires a list of concrete arrays", lambda: jax.jit(make)(jnp.arange(3)))
+        assert m._flat_devices_tuple == tuple(m.devices.flat)
+    """,
+    "vmap may be told an axis of the mesh that shard_map maps over": """
+        from ferrax.config import State
+        one = Mesh(np.array(devs[:2]), ("i",))
+        f = jax.shard_map(lambda v: v + lax.psum(v, "i"), mesh=one, in_specs=P("i"), out_specs=P("i"))
+        xs = jnp.arange(8.0).reshape(2, 4)
+        raises(ValueError, "spmd_axis_name cannot appear in shard_map", lambda: jax.vmap(f, spmd_axis_name="i")(xs))
+        with State("jax_disable_vmap_shmap_error", True)(True):
+            assert same(np.asarray(jax.vmap(f, spmd_axis_name="i")(xs)), np.asarray(jnp.stack([f(x) for x in xs])))
+    """,
     "texts say the shardings of arguments, results and constrained values": """
         mesh = jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
         s = lambda *spec: NamedSharding(mesh, P(*spec))

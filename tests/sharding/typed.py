@@ -409,6 +409,96 @@ run(lambda: jax.lax.with_sharding_constraint(tree, {"a": P("x")}), text=40)
 x = jnp.arange(8.0)
 run(lambda: jax.jit(lambda x: jax.lax.psum(x, "x"))(x), text=80)
 run(lambda: jax.lax.axis_index("q"), text=86)
+### types inside of shard_map say what is due @E((2, 2), ("x", "y"))
+def mats(*values):
+    print([(sorted(v.aval.mat.varying), sorted(v.aval.mat.unreduced), sorted(v.aval.mat.reduced)) for v in values])
+a, b = put(ones(2, 4), "x", "y"), put(ones(4, 2), "y", None)
+def late(a, b):
+    c = jax.lax.pcast(a @ b, "y", to="unreduced")
+    mats(a, c, c + c, c.T)
+    mats(jax.lax.psum(c, "y"), jax.lax.psum_scatter(c, "y", scatter_dimension=1, tiled=True))
+    return c
+f = jax.shard_map(late, out_specs=P("x", None, unreduced={"y"}))
+out = jax.jit(f)(a, b)
+print(sh(jax.sharding.reshard(out, P("x"))), jax.sharding.reshard(out, P("x")).tolist())
+print(sh(jax.jit(jax.grad(lambda a, b: jax.sharding.reshard(f(a, b), P("x")).sum(), argnums=(0, 1)))(a, b)))
+cast = jax.lax.pcast
+run(jax.jit(jax.shard_map(lambda a, b: jnp.sin(cast(a @ b, "y", to="unreduced")), out_specs=P())), a, b, text=41)
+run(jax.jit(jax.shard_map(lambda a, b: cast(a @ b, ("x", "y"), to="reduced"), out_specs=P())), a, b, text=34)
+run(jax.jit(jax.shard_map(lambda b: b, in_specs=P("y"), out_specs=P("y", unreduced={"x"}))), b, text=60)
+### reduced arguments of shard_map, and what comes back to them @E((2, 2), ("x", "y"))
+a, b = put(ones(4, 2), "x", "y"), put(ones(2, 6), "y", None, reduced={"x"})
+def mats(*values):
+    print([(sorted(v.aval.mat.varying), sorted(v.aval.mat.unreduced), sorted(v.aval.mat.reduced)) for v in values])
+def f(a, b):
+    mats(a, b, b.T, b.reshape(-1), a @ b)
+    return jax.lax.psum(a @ b, "y")
+f = jax.jit(jax.shard_map(f, in_specs=(P("x", "y"), P("y", None, reduced={"x"})), out_specs=P("x")))
+back = lambda f, *args: sh(jax.jit(jax.grad(lambda *a: f(*a).sum(), argnums=tuple(range(len(args)))))(*args))
+print(f(a, b).tolist(), back(f, a, b))
+c = put(ones(8), reduced={"x"})
+for g in (lambda x: x * x, jnp.sin, lambda x: x.reshape(4, 2)):
+    h = jax.jit(jax.shard_map(g, out_specs=P(reduced={"x"})))
+    ct = jax.jit(jax.grad(lambda x: h(x).sum()))(c)
+    print(str(h(c).sharding.spec).replace("None, ", ""), ct.sharding.spec, jax.sharding.reshard(ct, P()).tolist())
+d = put(ones(16), "x")
+e = put(ones(8), None, reduced={"x"})
+for g in (jax.lax.mul, jax.lax.add):
+    h = jax.jit(jax.shard_map(g, out_specs=P("x")))
+    print(h(d, e).tolist(), back(h, d, e))
+### gathered values that stay reduced @E((2, 2), ("data", "seq"))
+a, b = put(ones(8, 4, 2), "data", "seq", None), put(ones(2, 6), "seq", None)
+cast = jax.shard_map(lambda v: jax.lax.pcast(v, "data", to="reduced"), in_specs=P("seq", None),
+                     out_specs=P("seq", None, reduced={"data"}))
+def gather(v):
+    out = jax.lax.all_gather(v, "seq", tiled=True, to="reduced")
+    print(sorted(v.aval.mat.reduced), sorted(out.aval.mat.reduced), sorted(out.aval.mat.varying))
+    return out
+specs = P("seq", None, reduced={"data"}), P(None, None, reduced={"seq", "data"})
+gather = jax.shard_map(gather, in_specs=specs[0], out_specs=specs[1])
+f = jax.jit(lambda a, b: jnp.einsum("btd,df->btf", a, gather(cast(b))))
+print(sh(f(a, b)), grads(f, a, b)[1])
+### a rule for derivatives gets cotangents that are divided as results are @E((2, 2), ("data", "seq"))
+a, b = put(ones(8, 4, 2), "data", "seq", None), put(ones(2, 6), None, None)
+f = jax.custom_vjp(lambda a, b: jnp.einsum("btd,df->btf", a, b))
+def bwd(rest, g):
+    a, b = rest
+    print(ty(g))
+    db = jnp.einsum("btd,btf->df", a, g, out_sharding=P(None, None, unreduced={"data", "seq"}))
+    return jnp.einsum("btf,df->btd", g, b), jax.sharding.reshard(db, P())
+f.defvjp(lambda a, b: (f(a, b), (a, b)), bwd)
+print(sh(jax.jit(jax.grad(lambda a, b: f(a, b).sum(), argnums=(0, 1)))(a, b)))
+### what shard_map refuses @E((2, 2), ("x", "y"))
+x = put(ones(8), "x")
+other = jax.make_mesh((2,), ("z",), axis_types=(AxisType.Explicit,), devices=jax.devices()[:2])
+run(lambda: jax.lax.pcast(x, "x", to="varying"))
+run(lambda: jax.shard_map(lambda x: x, mesh=jax.sharding.Mesh((), ()), in_specs=P(), out_specs=P())(x), text=36)
+run(lambda: jax.sharding.use_abstract_mesh(jax.sharding.AbstractMesh((2,), ("x",))).__enter__(), text=54)
+run(lambda: jax.jit(jax.shard_map(lambda x: auto_axes(lambda x: x, out_sharding=P())(x), out_specs=P("x")))(x), text=20)
+run(lambda: jnp.einsum("i,i->", x, x, out_sharding=NamedSharding(other.abstract_mesh, P())), text=12)
+y = jax.device_put(np.ones(8, np.float32), NamedSharding(other, P("z")))
+run(lambda: jax.jit(lambda x, y: x + y)(x, y), text=34)
+same = jax.shard_map(lambda v: v, in_specs=P("y"), out_specs=P("y"))
+print(sh(jax.vmap(same, spmd_axis_name="x")(put(ones(2, 4), "x", "y"))))
+print(sorted(jax.typeof(x).mat.invarying(mesh)))
+### axes of several types
+devices = np.array(jax.devices()[:4]).reshape(2, 2)
+mesh = jax.sharding.Mesh(devices, ("x", "y"), axis_types=(AxisType.Explicit, AxisType.Auto))
+import re
+with jax.set_mesh(mesh):
+    a = put(ones(8, 2), ("x", "y"), None)
+    text = jax.jit(lambda x: x * 2).lower(a).as_text()
+    print(re.findall(r"sdy.sharding_constraint %\\S+ (.*)", text), re.findall(r"#sdy.sharding(<[^>]*>)", text))
+    print(sh(jax.jit(lambda x: jax.lax.with_sharding_constraint(x, P("y")))(put(ones(8, 2), "x"))))
+    run(lambda: jax.smap(lambda x: x, out_axes=0, axis_name="y")(a), text=43)
+explicit = jax.sharding.Mesh(devices, ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
+b = jax.device_put(ones(8, 2), NamedSharding(explicit, P("x", "y")))
+print(sh(auto_axes(lambda x: x * 2, out_sharding=NamedSharding(explicit, P("y", "x")))(b)))
+### operands of arithmetic are divided as results, in texts @E((2,), ("x",))
+import re
+a, b = put(ones(8, 2), "x"), put(ones(8, 2))
+for f in (lambda a, b: a * 2, lambda a, b: a + b, lambda a, b: jnp.maximum(b, a) / 3):
+    print(re.findall(r"sdy.sharding_constraint %\\S+ (.*)", jax.jit(f).lower(a, b).as_text()))
 """
 
 

@@ -478,3 +478,14 @@ def test_flat_trees():
         FlatTree.flatten([1]).update([1, 2])
     with pytest.raises(TypeError, match="tuples"):
         FlatTree.pack([1])
+
+
+def test_kernels_for_tpus_are_names():
+    """Libraries import them where they may run on a TPU (Keras); what they do on other devices needs none."""
+    from ferrax.experimental.pallas.ops.tpu import splash_attention
+    from ferrax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel, splash_attention_mask
+
+    assert splash_attention.SegmentIds(1, kv=2) == splash_attention_kernel.SegmentIds(q=1, kv=2)
+    for make in (splash_attention.CausalMask, splash_attention_mask.NumpyMask, splash_attention_kernel.make_splash_mha):
+        with pytest.raises(NotImplementedError, match="kernel for TPUs"):
+            make((2, 2))

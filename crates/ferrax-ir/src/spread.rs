@@ -199,6 +199,26 @@ fn noted(op: &OpRef, args: &[Aval], outs: &mut [Aval]) -> Result<()> {
     Ok(())
 }
 
+/// Whether the type of this number says of manual axes that a sum over them is due, of the value or of its gradient.
+pub fn is_marked(spread: u32) -> bool {
+    text_of(spread).is_some_and(|t| !t.marks.is_empty())
+}
+
+/// The numbers of an operation's results inside of a function that is mapped over a mesh, 0 where they say nothing of
+/// sums that are due. Errors where the operation cannot be done to the terms of one.
+#[cold]
+pub fn marks(op: &OpRef, args: &[Aval]) -> Result<Vec<u32>> {
+    let refs: SmallVec<[&Aval; 3]> = args.iter().collect();
+    let outs: SmallVec<[Aval; 2]> = op.abstract_eval(&refs)?.into_iter().map(|out| Aval { spread: 0, ..out }).collect();
+    match HOST.get() {
+        Some(host) if op.subjaxprs().is_empty() => {
+            let found = results(host, op, args, &outs)?;
+            Ok(found.into_iter().map(|n| if is_marked(n) { n } else { 0 }).collect())
+        }
+        _ => Ok(vec![0; outs.len()]),
+    }
+}
+
 /// The type with an axis more, divided as its number says.
 pub fn with_axis(mut aval: Aval, at: usize, size: usize, axis: u32) -> Aval {
     aval.shape.insert(at, size);

@@ -417,6 +417,11 @@ fn env_number(key: AxisEnv) -> Option<u32> {
     }
 }
 
+/// The innermost trace in force on this thread that runs a function over a batch.
+pub fn mapping() -> Option<TraceRef> {
+    MAPPING.with_borrow(|all| all.last().cloned())
+}
+
 /// The name of the axis in force that a trace maps over.
 pub fn axis_of(id: TraceId) -> Option<Arc<str>> {
     AXES.with_borrow(|axes| axes.iter().find(|a| a.trace.id() == id).map(|a| a.name.clone()))

@@ -265,7 +265,8 @@ impl SingleDeviceSharding {
     }
 
     /// Errors where arrays of a shape cannot have this sharding: never.
-    fn check_compatible_aval(&self, _aval_shape: &Bound<'_, PyAny>) {}
+    #[allow(unused_variables)]
+    fn check_compatible_aval(&self, aval_shape: &Bound<'_, PyAny>) {}
 
     /// Shape of the part on a device: all of it.
     fn shard_shape<'py>(&self, global_shape: &Bound<'py, PyTuple>) -> Bound<'py, PyTuple> {
@@ -273,8 +274,15 @@ impl SingleDeviceSharding {
     }
 
     /// Whether another sharding lays an array out in the same way.
-    fn is_equivalent_to(&self, other: &Bound<'_, PyAny>, _ndim: usize) -> bool {
-        other.cast::<SingleDeviceSharding>().is_ok_and(|o| o.get() == self)
+    fn is_equivalent_to(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, ndim: usize) -> PyResult<bool> {
+        if let Ok(o) = other.cast::<SingleDeviceSharding>() {
+            return Ok(o.get() == slf.get());
+        }
+        let sharding = slf.py().import("ferrax.sharding._named")?.getattr("Sharding")?;
+        if !other.is_instance(&sharding)? {
+            return Ok(false);
+        }
+        other.call_method1("is_equivalent_to", (slf, ndim))?.extract()
     }
 
     /// Which part of an array each device holds.

@@ -166,7 +166,8 @@ pub fn copied(dtype: DType, bytes: &[u8]) -> ferrax_base::Result<Buffer> {
 fn is_native(descr: &Bound<'_, PyAny>) -> bool {
     // SAFETY: callers checked that it is a dtype object, whose head has NumPy's stable layout.
     let order = unsafe { (*descr.as_ptr().cast::<DescrObject>()).byteorder };
-    matches!(order as u8, b'=' | b'|')
+    let own = if cfg!(target_endian = "little") { b'<' } else { b'>' };
+    matches!(order as u8, b'=' | b'|') || order as u8 == own
 }
 
 /// A copy of a NumPy array, in the canonical dtype, on the default device.

@@ -155,6 +155,12 @@ fn checked_axes(names: Vec<String>) -> Vec<String> {
     names.into_iter().filter(|n| ferrax_ir::trace::manual_bit(n) != 0).collect()
 }
 
+/// The value inside of `shard_map`, whose type says of sums that are due over its axes what a number means.
+#[pyfunction]
+fn marked(x: PyValue, number: u32) -> PyValue {
+    PyValue(ferrax_transform::marked(&x.0, number))
+}
+
 /// Maps a function of a flat list over an axis, checked for what varies if it is `manual`; gives pairs of results and the
 /// places of the axis in them, `None` where they are the same for all of it.
 #[pyfunction]
@@ -199,5 +205,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(enter_default_place, m)?)?;
     m.add_function(wrap_pyfunction!(pvary, m)?)?;
     m.add_function(wrap_pyfunction!(checked_axes, m)?)?;
+    m.add_function(wrap_pyfunction!(marked, m)?)?;
     m.add_function(wrap_pyfunction!(map_flat, m)?)
 }

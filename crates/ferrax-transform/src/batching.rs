@@ -75,6 +75,8 @@ impl Trace for BatchTrace {
         }
         let named = self.axis.name.as_ref().is_some_and(|n| works_across(&**op, n));
         let vary = self.varying(op, args);
+        let marks = self.marks(op, args)?;
+        let mark = |i: usize| marks.get(i).copied().unwrap_or_default();
         let unrecorded = op.is_unrecorded();
         if unrecorded && self.axis.manual != 0 {
             // only its program says which of its results vary over the axis
@@ -84,7 +86,7 @@ impl Trace for BatchTrace {
         }
         if dims.iter().all(Option::is_none) && !named && !unrecorded {
             let outs = bind(op, &values)?;
-            return Ok(outs.into_iter().enumerate().map(|(i, v)| join(this, v, None, vary(i))).collect());
+            return Ok(outs.into_iter().enumerate().map(|(i, v)| join(this, v, None, vary(i), mark(i))).collect());
         }
         let _outside = unrecorded.then(|| MappingGuard::outside(self.id));
         crate::eval::check_params(op, args)?;
@@ -107,7 +109,7 @@ impl Trace for BatchTrace {
             }
         }
         let outs = outs.into_iter().zip(dims).enumerate();
-        Ok(outs.map(|(i, (v, d))| join(this, v, d, vary(i))).collect())
+        Ok(outs.map(|(i, (v, d))| join(this, v, d, vary(i), mark(i))).collect())
     }
 
     fn transform(&self) -> &'static str {
@@ -167,6 +169,16 @@ impl BatchTrace {
         }
     }
 
+    /// For each result of an operation what its type says of sums that are due over manual axes; nothing as a rule.
+    fn marks(&self, op: &OpRef, args: &[Value]) -> Result<Vec<u32>> {
+        let marked =
+            |v: &Value| matches!(v, Value::Tracer(t) if self.owns(t.trace()) && spread::is_marked(t.aval().spread));
+        if self.axis.manual == 0 || op.is_unrecorded() || !args.iter().any(marked) {
+            return Ok(Vec::new());
+        }
+        spread::marks(op, &args.iter().map(Value::aval).collect::<SmallVec<[Aval; 4]>>())
+    }
+
     fn owns(&self, trace: &TraceRef) -> bool {
         trace.id() == self.id || (trace.family() == self.family && trace.is_live())
     }
@@ -183,9 +195,9 @@ impl BatchTrace {
 }
 
 /// A value with its batch axis as a tracer; the value itself where it is unbatched, unless it counts as varying over the
-/// axis, whose bit is `vary`, though every row has the same.
-fn join(trace: &TraceRef, value: Value, axis: Option<usize>, vary: u32) -> Value {
-    if axis.is_none() && vary == 0 {
+/// axis, whose bit is `vary`, though every row has the same, or its type says more of it, by the number `mark`.
+fn join(trace: &TraceRef, value: Value, axis: Option<usize>, vary: u32, mark: u32) -> Value {
+    if axis.is_none() && vary == 0 && mark == 0 {
         return value;
     }
     let mut aval = value.aval();
@@ -193,7 +205,32 @@ fn join(trace: &TraceRef, value: Value, axis: Option<usize>, vary: u32) -> Value
         aval = spread::without_axis(aval, at);
     }
     aval.vary |= vary;
+    if mark != 0 {
+        aval.spread = mark;
+    }
     Value::Tracer(Tracer::new(trace.clone(), aval, Payload::Batched { value, axis }))
+}
+
+/// The value, whose type has this number, inside of the innermost function that is being mapped; the value itself where a
+/// function inside of that one is being staged or differentiated.
+pub fn marked(value: &Value, number: u32) -> Value {
+    let Some(trace) = ferrax_ir::trace::mapping().filter(|t| t.id() > ferrax_ir::trace::base_id()) else {
+        return value.clone();
+    };
+    match value {
+        Value::Tracer(t) if t.trace().id() == trace.id() => match t.payload() {
+            Payload::Batched { value, axis } => {
+                let aval = Aval { spread: number, ..t.aval().clone() };
+                Value::Tracer(Tracer::new(trace, aval, Payload::Batched { value: value.clone(), axis: *axis }))
+            }
+            _ => value.clone(),
+        },
+        Value::Tracer(t) if t.trace().id() > trace.id() => value.clone(),
+        _ => {
+            let aval = Aval { spread: number, ..value.aval() };
+            Value::Tracer(Tracer::new(trace, aval, Payload::Batched { value: value.clone(), axis: None }))
+        }
+    }
 }
 
 struct Ending<'a>(&'a BatchTrace);
@@ -235,7 +272,7 @@ pub fn vmap_again(
         let manual = trace.axis.manual;
         let _named = name.map(|n| AxisGuard::enter(n, trace.axis.size, manual, shared.clone())).transpose()?;
         let bits = |d: Option<usize>| if d.is_some() { manual } else { 0 };
-        let mapped = args.iter().zip(dims).map(|(v, &d)| join(&shared, v.clone(), d, bits(d)));
+        let mapped = args.iter().zip(dims).map(|(v, &d)| join(&shared, v.clone(), d, bits(d), 0));
         let mapped: Vec<Value> = mapped.collect();
         f(&mapped)?
     };

@@ -18,7 +18,7 @@ pub mod structural;
 pub mod where_check;
 
 pub use backward::backward;
-pub use batching::{VmapAxis, vmap};
+pub use batching::{VmapAxis, marked, vmap};
 pub use eval::eval_jaxpr;
 pub use jvp::jvp;
 pub use linearize::{Linearized, linearize};

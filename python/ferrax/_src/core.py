@@ -290,6 +290,20 @@ def get_token_aval() -> AbstractToken:
     return abstract_token
 
 
+def reduced_vary_cast(x: Any, axes: Any) -> Any:
+    """What is the same over manual axes, which counts as varying over them; its gradient is due."""
+    from ferrax.lax import pcast
+
+    return pcast(x, axes, to="varying")
+
+
+def vary_unreduced_cast(x: Any, axes: Any) -> Any:
+    """What varies over manual axes, as terms of a sum that is due over them."""
+    from ferrax.lax import pcast
+
+    return pcast(x, axes, to="unreduced")
+
+
 def _public(name: str) -> Any:
     if name == "pytype_aval_mappings":
         from ferrax._registered_types import pytype_aval_mappings

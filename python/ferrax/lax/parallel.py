@@ -16,6 +16,8 @@ import numpy as np
 from ferrax import _ferrax, tree_util
 from ferrax._ferrax import Array, lax as _lax
 from ferrax.lax._axis_names import groups_of, in_order_of_mesh, names_of
+from ferrax.lax._pcast import pcast as pcast
+from ferrax.sharding._marks import marked, marks_of
 
 __all__ = [
     "all_gather",
@@ -303,8 +305,11 @@ def all_gather(
         leaf = jnp.asarray(leaf)
         at = _axis(axis, leaf.ndim + (not tiled), "all_gather")
         if same:
+            unreduced, reduced = marks_of(_ferrax.typeof(leaf))
             stacked = jnp.moveaxis(_gathered_once(leaf, axis_name), 0, at)
-            return _merged(stacked, at) if tiled else stacked
+            out = _merged(stacked, at) if tiled else stacked
+            reduced |= frozenset(names if to == "reduced" else ())
+            return marked(out, unreduced, reduced) if unreduced or reduced else out
         if groups is not None:
             stacked = jnp.moveaxis(_members(leaf, axis_name, groups), 0, at)
             return _merged(stacked, at) if tiled else stacked
@@ -584,68 +589,6 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
         if len(names) == 1:
             return _lax.pbroadcast(leaf, names[0], operator.index(source))
         return _gathered(leaf, axis_name)[source]
-
-    return tree_util.tree_map(one, x)
-
-
-def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
-    """The value, which counts as varying over manual axes from now on.
-
-    Under `shard_map` with `check_vma` the type of a value says over which axes it varies between devices; one that is
-    the same everywhere is made to vary by this. Its transpose is the sum over the axes. It is done where a value that
-    does not vary meets one that does; loops whose carry begins as a constant need not ask for it either.
-
-    Args:
-      x: array or pytree of arrays.
-      axis_name: name of the axis, or a tuple of names.
-      to: `"varying"`; `"unreduced"`: what devices hold are terms of a sum that is still due, as `out_specs` with
-        `unreduced` axes say; `"reduced"`: the value is the same everywhere, and its gradient is due over the axis.
-
-    Returns:
-      The values.
-
-    Raises:
-      ValueError: `to` is none of `"varying"`, `"reduced"`, `"unreduced"`, or the value varies already.
-      NameError: nothing binds the name.
-
-    >>> import ferrax as jax, ferrax.numpy as jnp
-    >>> f = lambda x: jax.typeof(jax.lax.pcast(x, "x", to="varying")).vma
-    >>> mesh = jax.make_mesh((1,), ("x",))
-    >>> g = lambda x: (print(*f(x)), x)[1]
-    >>> print(jax.shard_map(g, mesh=mesh, in_specs=jax.P(), out_specs=jax.P())(jnp.ones(2)))
-    x
-    [1. 1.]
-    """
-    if to not in ("varying", "reduced", "unreduced"):
-        raise ValueError("Got unexpected `to` value. Allowed `to` values are: {'reduced', 'unreduced', 'varying'}")
-    if not isinstance(axis_name, (str, tuple)):
-        raise TypeError(f"axis_name={axis_name!r} must be a tuple or a str. Got {axis_name!r}")
-    names = [str(n) for n in names_of(axis_name)]
-    for n in names:
-        _lax.axis_size(n, "pcast")
-    checked = _ferrax.checked_axes(names)
-    if to != "varying":
-        # terms vary between devices; what is the same everywhere already has a gradient that is a sum
-        for leaf in tree_util.tree_leaves(x):
-            varies = set(checked) <= set(_ferrax.typeof(leaf).vma)
-            if varies != (to == "unreduced"):
-                state = "vary" if to == "unreduced" else "not vary"
-                raise ValueError(f"lax.pcast to {to!r} takes values that {state} over {tuple(names)}")
-        return x
-
-    def one(leaf: Any) -> Any:
-        import ferrax.numpy as jnp
-
-        leaf = jnp.asarray(leaf)
-        missing = [n for n in checked if n not in _ferrax.typeof(leaf).vma]
-        if checked and not missing:
-            raise ValueError("Unsupported pcast from=varying, to='varying'")
-        if len(missing) != len(checked):
-            raise ValueError(
-                "jax.lax.pcast can only accept axis_name which corresponds to one of varying, unreduced, reduced or "
-                f"invarying state of the input. Got input type: {_ferrax.typeof(leaf)}, axes: {tuple(names)}"
-            )
-        return _ferrax.pvary(leaf, missing) if missing else leaf
 
     return tree_util.tree_map(one, x)
 

@@ -180,8 +180,9 @@ def place(x: Any, device: Any, out_sharding: Any = None, name: str = "") -> Any:
     if device is None:
         return x
     from ferrax import device_put
+    from ferrax.sharding._named import fitting
 
-    return device_put(x, device)
+    return device_put(x, fitting(device, x.ndim) if name in ("full", "jnp.zeros", "jnp.ones", "jnp.empty") else device)
 
 
 def broadcast_to_shape(x: Any, shape: tuple[int, ...]) -> Any:

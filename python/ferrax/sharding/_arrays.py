@@ -12,7 +12,7 @@ import numpy as np
 
 from ferrax import _ferrax, _processes, tree_util
 from ferrax._prefixes import prefix_leaves
-from ferrax.sharding._named import Sharding
+from ferrax.sharding._named import Sharding, fitting
 from ferrax.sharding._placement import check_fits, place
 
 __all__ = [
@@ -77,6 +77,7 @@ def make_array_from_callback(
             )
         sharding = sharding_of(sharding, shape, "make_array_from_callback")
     _require_sharding(sharding, "make_array_from_callback")
+    sharding = fitting(sharding, len(shape))
     want = tuple(sharding.shard_shape(shape))
     parts: dict[Any, tuple[Any, Any]] = {}
     for index in sharding.addressable_devices_indices_map(shape).values():
@@ -180,6 +181,12 @@ def make_array_from_single_device_arrays(
             f"{type(arrays)}."
         )
     _require_sharding(sharding, "make_array_from_single_device_arrays")
+    traced = {type(x) for x in arrays if _ferrax.is_tracer(x)}
+    if traced:
+        raise ValueError(
+            "jax.make_array_from_single_device_arrays requires a list of concrete arrays as input, but got types "
+            f"{traced}"
+        )
     shape = tuple(shape)
     parts = dict(sharding.addressable_devices_indices_map(shape))
     for x in arrays:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ferrax import _ferrax, tree_util
 from ferrax._prefixes import prefix_leaves
-from ferrax.sharding._context import concrete_mesh, get_abstract_mesh, use_abstract_mesh
+from ferrax.sharding._context import concrete_mesh, explicit_mesh, get_abstract_mesh, use_abstract_mesh
 from ferrax.sharding._mesh import AxisType, Mesh
 from ferrax.sharding._named import NamedSharding, Sharding
 from ferrax.sharding._placement import put, whole_spec, with_mesh
@@ -55,12 +55,13 @@ class ManualAxisType:
         return self.varying | self.unreduced | self.reduced
 
     def invarying(self, mesh: Any) -> frozenset[Any]:
-        """The axes of a mesh that it says nothing of.
+        """The manual axes of a mesh that it says nothing of.
 
         Args:
           mesh: the mesh.
         """
-        return frozenset(mesh.axis_names) - self.vur
+        manual = (n for n, kind in mesh._name_to_type.items() if kind is AxisType.Manual)
+        return frozenset(manual) - self.vur
 
     def to_ct_mat(self) -> ManualAxisType:
         """What the type of a cotangent says: sums that are due here were done there, and the other way round."""
@@ -130,6 +131,11 @@ def _with_axes(axes: Any, kind: AxisType) -> use_abstract_mesh:
     if mesh.empty:
         raise ValueError("The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to enter into a mesh context")
     names = mesh.axis_names if axes is None else (axes,) if isinstance(axes, str) else tuple(axes)
+    if any(mesh._name_to_type.get(n) is AxisType.Manual for n in names):
+        raise NotImplementedError(
+            "Going from `Manual` AxisType to `Auto` or `Explicit` AxisType is not allowed: inside of shard_map a value "
+            "is the part of one device"
+        )
     return use_abstract_mesh(mesh.update_axis_types(dict.fromkeys(names, kind)))
 
 
@@ -159,11 +165,13 @@ def auto_axes(f: Callable[..., Any] | None = None, /, *, axes: Any = None, out_s
 
     @functools.wraps(f)
     def automatic(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
-        outside = _seen()
-        with _with_axes(axes, AxisType.Auto):
-            result = f(*_cast(args, _seen()), **_cast(kwargs, _seen()))
-        wanted = given if out_sharding is None else out_sharding
-        return _cast(result, outside) if wanted is None else _placed(result, wanted, "auto_axes")
+        arrays = tree_util.tree_leaves((args, kwargs))
+        with explicit_mesh(x.sharding for x in arrays if isinstance(x, _ferrax.Array) and not _ferrax.is_tracer(x)):
+            outside = _seen()
+            with _with_axes(axes, AxisType.Auto):
+                result = f(*_cast(args, _seen()), **_cast(kwargs, _seen()))
+            wanted = given if out_sharding is None else out_sharding
+            return _cast(result, outside) if wanted is None else _placed(result, wanted, "auto_axes")
 
     return automatic
 

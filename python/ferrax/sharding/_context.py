@@ -189,7 +189,7 @@ class use_abstract_mesh:
       prev: the one that was in use before the block.
 
     Raises:
-      ValueError: it is no `AbstractMesh`.
+      ValueError: it is no `AbstractMesh`, or has another number of devices than the mesh in use.
 
     >>> from ferrax.sharding import AbstractMesh, get_abstract_mesh, use_abstract_mesh
     >>> with use_abstract_mesh(AbstractMesh((2,), "x")):
@@ -206,7 +206,13 @@ class use_abstract_mesh:
         self.prev: AbstractMesh | None = None
 
     def __enter__(self) -> None:
-        self.prev = _state.abstract
+        before = _state.abstract
+        if before is not None and not before.empty and not self.mesh.empty and before.size != self.mesh.size:
+            raise ValueError(
+                f"use_abstract_mesh cannot change the size of the mesh. Got new mesh: {self.mesh} with "
+                f"size={self.mesh.size} and prev mesh: {before} with size={before.size}"
+            )
+        self.prev = before
         _state.abstract = self.mesh
         _changed()
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ferrax.sharding._entries import ShardingTypeError
+from ferrax.sharding._manual import names_in_force
 from ferrax.sharding._spec import PartitionSpec, entry_names
 
 __all__ = ["due", "products", "require_contracted"]
@@ -47,6 +48,10 @@ _LINEAR = frozenset(
         "transpose",
         "unstack",
     ]
+)
+#: Operations across manual axes, which have their names as a parameter.
+_COLLECTIVE = frozenset(
+    ["psum", "psum_invariant", "pvary", "pmax", "pmin", "reduce_scatter", "all_gather", "all_to_all", "ppermute"]
 )
 _BINARY = frozenset(["add", "sub", "add_any"])
 
@@ -115,9 +120,28 @@ def due(eqn: Any, specs: Sequence[PartitionSpec | None]) -> tuple[Axes, Axes]:
         return _NONE, _NONE
     unreduced = [_NONE if s is None else s.unreduced for s in specs]
     reduced = [_NONE if s is None else s.reduced for s in specs]
+    across = _across(eqn)
+    if across:
+        return _after_collective(eqn, across, unreduced[0], reduced[0])
     if eqn._made:
         return _common(unreduced), _common(reduced)
     return _sums(eqn, unreduced, reduced), _reductions(eqn, specs, reduced)
+
+
+def _across(eqn: Any) -> Axes:
+    """The manual axes that an operation works across."""
+    params = eqn.params
+    names = params.get("axes", params.get("axis_name", ())) if eqn.primitive.name in _COLLECTIVE else ()
+    return frozenset([names] if isinstance(names, str) else names)
+
+
+def _after_collective(eqn: Any, across: Axes, unreduced: Axes, reduced: Axes) -> tuple[Axes, Axes]:
+    """What is left to say after a collective: a sum is due no longer, what was the same everywhere may vary."""
+    if unreduced & across and not eqn.primitive.name.startswith(("psum", "reduce_scatter")):
+        raise NotImplementedError(f"unreduced rule for {eqn.primitive.name} is not implemented: sum the operand before")
+    if eqn.primitive.name == "pvary":
+        return unreduced, reduced  # what is told by whether it varies; what it meets may be due
+    return unreduced - across, reduced - across
 
 
 def _common(axes: Sequence[Axes]) -> Axes:
@@ -179,6 +203,9 @@ def _reductions(eqn: Any, specs: Sequence[PartitionSpec | None], reduced: Sequen
     if len(found) > 1:
         raise ShardingTypeError(f"All inputs should be reduced across the same mesh axes. Got specs: {found}")
     (axes,) = found
+    if axes <= frozenset(names_in_force()):
+        # a reduced value that meets another one is made to vary as that does
+        return axes if all(own for v, own in zip(eqn.invars, reduced, strict=True) if v.aval.shape) else _NONE
     for v, spec, own in zip(eqn.invars, specs, reduced, strict=True):
         if spec is None or own or not v.aval.shape:
             continue

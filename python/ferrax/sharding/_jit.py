@@ -490,12 +490,19 @@ def with_arguments(
     @functools.wraps(compiled)
     def call(*args: Any, **kwargs: Any) -> Any:
         key = None if kwargs or static_argnums else seen(args)
-        if key is None or key not in there:
-            given, args = args, moved(args, kwargs)
-            pairs = zip(*map(tree_util.tree_leaves, (given, args)), strict=True)
-            if key is not None and len(there) < _MOST_SEEN and all(a is b for a, b in pairs):
-                there.add(key)
-        return compiled(*args, **kwargs)
+        if key is not None and key in there:
+            return compiled(*args, **kwargs)
+        given, args = args, moved(args, kwargs)
+        pairs = zip(*map(tree_util.tree_leaves, (given, args)), strict=True)
+        put = [(a, b) for a, b in pairs if a is not b]
+        if key is not None and len(there) < _MOST_SEEN and not put:
+            there.add(key)
+        result = compiled(*args, **kwargs)
+        for a, b in put:
+            # what was donated is the argument, wherever it has been put
+            if type(a) is type(b) is _ferrax.ArrayImpl and b.is_deleted():
+                a.delete()
+        return result
 
     for name in ("eval_shape", "cache_info", "clear_cache"):
         setattr(call, name, getattr(compiled, name))

@@ -267,6 +267,10 @@ class Mesh(_Axes, contextlib.ContextDecorator):
         """Whether it is one device without axes."""
         return self.devices.ndim == 0
 
+    @property
+    def _flat_devices_tuple(self) -> tuple[Any, ...]:
+        return tuple(self.devices.flat)
+
     @functools.cached_property
     def device_ids(self) -> np.ndarray[Any, Any]:
         """The devices' numbers, in the mesh's shape."""

@@ -236,6 +236,13 @@ def _within(sharding: Sharding, ndim: int) -> Sharding:
     return sharding.update(spec=sharding.spec.update(partitions=sharding.spec[:ndim]))
 
 
+def fitting(sharding: Any, ndim: int) -> Any:
+    """A sharding for new arrays of a rank: entries of its spec for further axes may be there if they divide nothing."""
+    if isinstance(sharding, NamedSharding) and not any(map(entry_names, sharding.spec[ndim:])):
+        return _within(sharding, ndim)
+    return sharding
+
+
 class NamedSharding(Sharding):
     """A mesh, and which of its axes divide each axis of an array.
 
@@ -350,16 +357,16 @@ class NamedSharding(Sharding):
     def _counts(self, ndim: int) -> Shape:
         shape = self._mesh.shape
         counts = [math.prod(shape[n] for n in entry_names(entry)) for entry in self._spec]
-        return (*counts, *(1,) * (ndim - len(counts)))
+        return (*counts[:ndim], *(1,) * (ndim - len(counts)))
 
     def _blocks(self, ndim: int) -> tuple[Shape, np.ndarray[Any, Any]]:
-        if ndim < len(self._spec):
+        if any(map(entry_names, self._spec[ndim:])):
             self.check_compatible_aval((1,) * ndim)
         sizes = self._mesh.shape
         devices = np.arange(self._mesh.size)
         place = dict(zip(sizes, np.unravel_index(devices, self._mesh.axis_sizes), strict=True)) if sizes else {}
         blocks = np.zeros((self._mesh.size, ndim), dtype=int)
-        for axis, entry in enumerate(self._spec):
+        for axis, entry in enumerate(self._spec[:ndim]):
             for name in entry_names(entry):
                 blocks[:, axis] = blocks[:, axis] * sizes[name] + place[name]
         return self._counts(ndim), blocks

@@ -18,7 +18,7 @@ from ferrax import _ferrax, _processes, tree_util
 from ferrax._ferrax import Device, SingleDeviceSharding
 from ferrax._out_sharding import require_sharding
 from ferrax._processes import RemoteDevice
-from ferrax.sharding._context import concrete_mesh, context_mesh
+from ferrax.sharding._context import concrete_mesh, context_mesh, get_abstract_mesh
 from ferrax.sharding._gspmd import GSPMDSharding
 from ferrax.sharding._mesh import AbstractMesh, AxisType, Mesh
 from ferrax.sharding._named import InMemory, NamedSharding, Sharding, is_abstract
@@ -300,6 +300,7 @@ def constrain(x: Any, sharding: Any, asked: bool = False) -> Any:
             _assert_explicit(leaf, sharding, traced, asked)
             return leaf
         _require_auto(sharding)
+        sharding = _with_explicit(sharding, _ferrax.typeof(leaf).sharding if traced else leaf.sharding)
     if explicit and (not traced or _ferrax.typeof(leaf)._spread):
         _assert_explicit(leaf, sharding, traced, asked)
         if sharding.memory_kind in (None, "device"):
@@ -389,6 +390,25 @@ def _assert_explicit(x: Any, sharding: NamedSharding, traced: bool, asked: bool)
         )
 
 
+def _with_explicit(sharding: NamedSharding, have: Any) -> NamedSharding:
+    """A sharding along automatic axes, of a value that explicit axes of the mesh divide, too."""
+    kinds = sharding.mesh._name_to_type
+    if AxisType.Explicit not in kinds.values() or not isinstance(have, NamedSharding):
+        return sharding
+    if have.mesh.shape_tuple != sharding.mesh.shape_tuple:
+        return sharding
+    asked = [*sharding.spec, *(None,) * (len(have.spec) - len(sharding.spec))]
+    entries: list[Any] = []
+    for at, entry in enumerate(asked):
+        kept = entry_names(have.spec[at]) if at < len(have.spec) else ()
+        names = [n for n in kept if kinds[n] is AxisType.Explicit]
+        names += [] if entry is UNCONSTRAINED else entry_names(entry)
+        entries.append(entry if not names else names[0] if len(names) == 1 else tuple(names))
+    while entries and entries[-1] is None:
+        entries.pop()
+    return sharding.update(spec=sharding.spec.update(partitions=tuple(entries)))
+
+
 def _require_auto(sharding: NamedSharding) -> None:
     kinds = sharding.mesh._name_to_type
     entries = [entry for entry in sharding.spec if entry is not UNCONSTRAINED]
@@ -442,6 +462,26 @@ def whole_spec(sharding: Any, x: Any) -> Any:
     if missing < 0:
         return sharding.update(spec=sharding.spec.update(partitions=sharding.spec[: np.ndim(x)]))
     return sharding.update(spec=sharding.spec.update(partitions=(*sharding.spec, *(None,) * missing)))
+
+
+def check_context(sharding: Any, function: str) -> None:
+    """Raises `ValueError` when a named sharding is over another mesh than the one in use.
+
+    Args:
+      sharding: the sharding.
+      function: who asks, for the error.
+    """
+    in_use = get_abstract_mesh()
+    if not isinstance(sharding, NamedSharding) or in_use.empty:
+        return
+    mesh, kinds = sharding.mesh.abstract_mesh, in_use._name_to_type
+    # what a value's type says may be from outside of a `shard_map`
+    alike = (kinds.get(n) in (kind, AxisType.Manual) for n, kind in mesh._name_to_type.items())
+    if mesh.shape_tuple == in_use.shape_tuple and all(alike):
+        return
+    raise ValueError(
+        f"Context mesh {in_use} should match the mesh of sharding {sharding.mesh.abstract_mesh} passed to {function}"
+    )
 
 
 def check_explicit(sharding: Any, function: str) -> None:

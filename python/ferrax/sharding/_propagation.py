@@ -17,6 +17,7 @@ from typing import Any
 from ferrax import _ferrax
 from ferrax._composites import Composite
 from ferrax._ferrax import Device, Literal, Place, SingleDeviceSharding, devices
+from ferrax.config import config
 from ferrax.sharding import _explicit
 from ferrax.sharding._context import get_abstract_mesh
 from ferrax.sharding._due import due
@@ -164,6 +165,8 @@ def batched(sharding: Any, axis: int, spread: int = 0) -> Any:
         names = entry_names(more)
         if any(n in names for entry in entries for n in entry_names(entry)):
             if isinstance(sharding, OpenSharding):
+                if config.read("jax_disable_vmap_shmap_error"):
+                    return place(sharding)
                 raise ValueError(f"vmap spmd_axis_name cannot appear in {sharding.where}")
             raise ValueError(
                 f"vmap spmd_axis_name {names} cannot appear in with_sharding_constraint spec, but got spec "

@@ -15,7 +15,8 @@ from typing import Any
 from ferrax import _ferrax
 from ferrax._ferrax import Literal
 from ferrax.extend.core import ClosedJaxpr, Jaxpr, Var, new_jaxpr_eqn
-from ferrax.extend.core.primitives import name_p
+from ferrax.extend.core.primitives import broadcast_in_dim_p, name_p
+from ferrax.sharding._mesh import AxisType
 from ferrax.sharding._named import NamedSharding
 from ferrax.sharding._spec import UNCONSTRAINED, entry_names
 from ferrax.sharding._typed import number_of_text, sdy, sharding_of
@@ -23,6 +24,36 @@ from ferrax.sharding._typed import number_of_text, sdy, sharding_of
 __all__ = ["Shown"]
 
 _CONSTRAINT = "sharding_constraint"
+#: Operations of elements of several operands, each of which is divided as the result is.
+_OF_ELEMENTS = frozenset(
+    [
+        "add",
+        "add_any",
+        "and",
+        "atan2",
+        "complex",
+        "div",
+        "eq",
+        "ge",
+        "gt",
+        "le",
+        "lt",
+        "max",
+        "min",
+        "mul",
+        "ne",
+        "nextafter",
+        "or",
+        "pow",
+        "rem",
+        "select_n",
+        "shift_left",
+        "shift_right_arithmetic",
+        "shift_right_logical",
+        "sub",
+        "xor",
+    ]
+)
 
 
 class Shown:
@@ -80,8 +111,12 @@ class Shown:
 
     def _typed(self, v: Any, sharding: Any) -> Any:
         """The variable that stands for one, with a sharding in its type."""
-        if v.aval._spread or not self._over(sharding):
+        own = sharding_of(v.aval._spread)
+        if not self._over(sharding) or (own is not None and not _says_little(own)):
             return Var(v.aval)
+        if own is not None:
+            said = _text(sharding, len(v.aval.shape))
+            return Var(_ferrax.with_spread(v.aval, number_of_text(own, said)))
         return Var(_ferrax.with_spread(v.aval, _number(sharding, len(v.aval.shape))))
 
     def _read(self, atoms: Iterable[Any]) -> list[Any]:
@@ -98,9 +133,26 @@ class Shown:
                 self._add(inner.eqns)
                 self._known.update(zip(eqn.outvars, self._read(inner.outvars), strict=True))
             else:
+                if name in _OF_ELEMENTS and len(operands) > 1:
+                    operands = [self._like(x, eqn.outvars[0].aval) for x in operands]
                 outs = [Var(v.aval) for v in eqn.outvars]
                 self._equations.append(eqn.replace(invars=operands, outvars=outs))
                 self._known.update(zip(eqn.outvars, outs, strict=True))
+
+    def _like(self, x: Any, aval: Any) -> Any:
+        """An operand of an operation of elements, which is divided as the result is."""
+        if not aval._spread or sharding_of(x.aval._spread) == sharding_of(aval._spread):
+            return x
+        if isinstance(x, Literal):
+            params = {"shape": aval.shape, "broadcast_dimensions": (), "sharding": None}
+            whole = Var(_ferrax.with_spread(x.aval.update(shape=aval.shape), aval._spread))
+            self._equations.append(new_jaxpr_eqn([x], [whole], broadcast_in_dim_p, params))
+            return whole
+        if x.aval.shape != aval.shape:
+            return x
+        like = Var(_ferrax.with_spread(x.aval, aval._spread))
+        self._equations.append(new_jaxpr_eqn([x], [like], name_p, {"name": _CONSTRAINT}))
+        return like
 
     def _constrained(self, eqn: Any, operands: list[Any]) -> None:
         """The operand of a constraint; the shardings that results are asked to have are said of the results."""
@@ -114,9 +166,15 @@ class Shown:
 
     def _said(self, own: Any, asked: Any, aval: Any) -> str:
         """What a type says itself, or what is asked for."""
+        own = None if own is not None and _says_little(own) else own
         if not self._over(own or asked):
             return ""
         return f"sdy.sharding = #sdy.sharding{_text(asked, len(aval.shape)) if own is None else sdy(own)[0]}"
+
+
+def _says_little(sharding: NamedSharding) -> bool:
+    """Whether a type is over a mesh that also has axes of which types say nothing."""
+    return AxisType.Auto in sharding.mesh.axis_types
 
 
 def _constrains(jaxpr: Any) -> bool:

@@ -22,9 +22,10 @@ from ferrax.sharding import _specs
 from ferrax.sharding._blocks import cut, joined, terms
 from ferrax.sharding._context import context_mesh, get_abstract_mesh, use_abstract_mesh
 from ferrax.sharding._manual import manual, names_in_force
+from ferrax.sharding._marks import marked
 from ferrax.sharding._mesh import AbstractMesh, AxisType, Mesh
 from ferrax.sharding._named import NamedSharding, OpenSharding
-from ferrax.sharding._placement import _constrained, place
+from ferrax.sharding._placement import _constrained, place, put
 from ferrax.sharding._spec import PartitionSpec, entry_names
 
 __all__ = ["Infer", "shard_map", "smap"]
@@ -95,11 +96,6 @@ def shard_map(
 def _wrapped(
     f: Callable[..., Any], out_specs: Any, in_specs: Any, mesh: Any, axis_names: frozenset[Any], check_vma: bool
 ) -> Callable[..., Any]:
-    if mesh is not None:
-        mesh, names = _mesh_and_names(mesh, axis_names)
-        _specs.check(in_specs, names, "in_specs", Infer)
-        _specs.check(out_specs, names, "out_specs", Infer)
-
     @functools.wraps(f)
     def mapped(*args: Any) -> Any:
         from ferrax._api import jit
@@ -143,15 +139,19 @@ def _wrapped(
 
 def _mesh_of(values: Sequence[Any], mesh: AbstractMesh) -> Mesh:
     """The devices of arrays that are mapped over a mesh without devices."""
-    for have in (x.sharding for x in values):
+    found: list[Mesh] = []
+    for x in values:
+        have = x.sharding
         if not isinstance(have, NamedSharding) or have.mesh.is_scalar:
             continue
         if have.mesh.shape_tuple != mesh.shape_tuple:
             raise ValueError(
                 f"Mesh shape of the input {have.mesh.shape_tuple} does not match the mesh shape passed to shard_map "
-                f"{mesh.shape_tuple}"
+                f"{mesh.shape_tuple} for shape {x.dtype.name}[{','.join(map(str, x.shape))}]"
             )
-        return have.mesh
+        found.append(have.mesh)
+    if found:
+        return found[0]
     raise ValueError(
         "Please pass `jax.Array`s with a `NamedSharding` as input to `shard_map` when passing `AbstractMesh` to the "
         "mesh argument."
@@ -176,6 +176,8 @@ def _mesh_and_names(mesh: Any, axis_names: frozenset[Any]) -> tuple[Any, frozens
             "shard_map requires a `jax.sharding.Mesh` or a `jax.sharding.AbstractMesh` instance for its second "
             f"argument, but got {mesh} of type {type(mesh)}."
         )
+    if mesh.empty:
+        raise ValueError(f"shard_map requires a non-empty mesh. Got {mesh}")
     seen = get_abstract_mesh()
     if not seen.empty and seen != mesh.abstract_mesh:
         raise ValueError(f"The context mesh {seen} should match the mesh passed to shard_map {mesh}")
@@ -197,6 +199,9 @@ def _asked(mesh: Any, spec: PartitionSpec, names: frozenset[Any], where: str) ->
 
 def _whole(x: Any, mesh: Any, spec: PartitionSpec, names: frozenset[Any]) -> Any:
     """An argument as one array that is nowhere in particular; errors where it must stay on other devices."""
+    if spec.reduced:
+        # what comes back to it is due; inside it is the same everywhere, as others are
+        return put(x, NamedSharding(mesh, spec.update(reduced=frozenset())))
     if isinstance(mesh, AbstractMesh):
         return x if names_in_force() else _constrained(x, _asked(mesh, spec, names, "in_specs"))
     if _ferrax.is_tracer(x):
@@ -235,6 +240,7 @@ class _Run:
         self.sizes = sizes
         self.names = list(sizes)
         self.specs: list[PartitionSpec] = []
+        self.in_specs: Sequence[PartitionSpec] = ()
         self.out_tree: Any = None
         #: for each result, what explicit axes that are not mapped over divide of one device's part
         self.others: list[Any] = []
@@ -247,6 +253,7 @@ class _Run:
         around = before if not before.empty and set(self.names) <= set(before.axis_names) else self.mesh.abstract_mesh
         mesh = self.mesh if isinstance(self.mesh, Mesh) else None
         with manual(tuple(self.names), mesh), use_abstract_mesh(around.update_axis_types(types)):
+            self.in_specs = in_specs
             outs = self._map(0, list(blocks), [_specs.names_of(s) | set(s.unreduced) for s in in_specs])
         return [self._put_together(k, x) for k, x in enumerate(outs)]
 
@@ -273,6 +280,11 @@ class _Run:
         return [_in_front(x, at) for x, at in pairs]
 
     def _innermost(self, blocks: list[Any]) -> list[Any]:
+        if self.check:
+            blocks = [
+                marked(x, s.unreduced, s.reduced) if s.unreduced or s.reduced else x
+                for x, s in zip(blocks, self.in_specs, strict=True)
+            ]
         cut = iter(blocks)
         leaves = [self.handed[i] if i in self.handed else next(cut) for i in range(self.tree.num_leaves)]
         result = self.f(*self.tree.unflatten(leaves))
@@ -378,4 +390,18 @@ def smap(f: Callable[..., Any] | None = None, /, *, in_axes: Any = Infer, out_ax
             return Infer
         return tree_util.tree_map(spec, axes, is_leaf=lambda a: a is None)
 
-    return shard_map(f, in_specs=specs(in_axes), out_specs=specs(out_axes), axis_names=frozenset([axis_name]))
+    mapped = shard_map(f, in_specs=specs(in_axes), out_specs=specs(out_axes), axis_names=frozenset([axis_name]))
+    if in_axes is not Infer:
+        return mapped
+
+    @functools.wraps(f)
+    def inferring(*args: Any) -> Any:
+        kind = get_abstract_mesh()._name_to_type.get(axis_name)
+        if kind in (AxisType.Auto, AxisType.Manual):
+            raise TypeError(
+                f"in_axes was not specified when axis_name={frozenset([axis_name])} was of type {kind}: only of "
+                "explicit axes do types say what they divide"
+            )
+        return mapped(*args)
+
+    return inferring

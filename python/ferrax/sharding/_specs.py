@@ -246,6 +246,13 @@ def check_replication(
         said = names_of(spec) | set(spec.unreduced)
         inside = [n for n in names if str(n) in _ferrax.typeof(out).vma]
         varies = [n for n in inside if n not in said]
+        missing = [n for n in spec.unreduced if n not in inside]
+        if missing:
+            raise ValueError(
+                "vary_unreduced_cast is a Varying->Unreduced collective. This means that the axis names mentioned in "
+                "`axes` passed to `vary_unreduced_cast` must be present in `jax.typeof(x).mat.varying`. Got "
+                f"axes={tuple(missing)} and jax.typeof(x).mat.varying={frozenset(inside)}"
+            )
         if varies:
             unnamed = [n for n in mesh.axis_names if n not in said]
             braces = lambda axes: "{" + ",".join(map(str, axes)) + "}"

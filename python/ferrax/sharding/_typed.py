@@ -37,7 +37,8 @@ def sharding_of(number: int) -> Any:
     return _shardings[number]
 
 
-def _number(sharding: NamedSharding) -> int:
+def number_of(sharding: NamedSharding) -> int:
+    """The number of a sharding over an abstract mesh, with an entry for each axis of the array."""
     found = _numbers.get(sharding)
     return _numbered(sharding, sharding, sdy(sharding)) if found is None else found
 
@@ -131,7 +132,7 @@ def _check_sizes(sharding: NamedSharding, shape: tuple[int, ...]) -> None:
 def _of_entries(mesh: AbstractMesh, entries: Sequence[Sequence[Any]], like: PartitionSpec | None = None) -> int:
     shown = [None if not names else names[0] if len(names) == 1 else tuple(names) for names in entries]
     spec = PartitionSpec(*shown) if like is None else like.update(partitions=tuple(shown))
-    return _number(NamedSharding(mesh, spec))
+    return number_of(NamedSharding(mesh, spec))
 
 
 def entries_of(number: int) -> Spec | None:
@@ -161,7 +162,7 @@ def moved(number: int, at: int, more: int | None) -> int:
         # the part of one device along the manual axes
         mesh, kinds = seen, seen._name_to_type
         return _of_entries(mesh, [[n for n in entry_names(e) if kinds[n] is AxisType.Explicit] for e in entries])
-    return _number(sharding.update(spec=sharding.spec.update(partitions=tuple(entries))))
+    return number_of(sharding.update(spec=sharding.spec.update(partitions=tuple(entries))))
 
 
 def mesh_in_use(sharding: NamedSharding) -> Any:
@@ -226,7 +227,7 @@ def _seen(mesh: AbstractMesh, eqn: Any, aval: Any) -> Spec | None:
         kinds, own = mesh._name_to_type, sharding.mesh._name_to_type
         if all(kinds[n] is own[n] or AxisType.Manual in (kinds[n], own[n]) for n in kinds):
             return tuple(tuple(n for n in names if kinds[n] is AxisType.Explicit) for names in entries or ())
-    if not eqn._made and any(sharding.spec):
+    if not eqn._made:
         raise ValueError(
             f"For primitive {eqn.primitive.name}, context mesh {mesh} should match the aval mesh {sharding.mesh} for "
             f"shape {_ferrax.with_spread(aval, 0)}: a value over axes of other types has to be resharded first"
@@ -251,6 +252,8 @@ def settled(x: Any, number: int) -> Any:
       x: the value.
       number: that of the type.
     """
+    if _shardings[number].mesh.are_all_axes_manual:
+        return x
     sharding = concrete(_shardings[number])
     spec = sharding.spec
     if spec.unreduced or spec.reduced:
@@ -306,7 +309,7 @@ def of_mapped(mapped: Sequence[tuple[int, int]], given: int) -> int:
                 f"specs: {specs[0]} vs {spec}"
             )
     found = specs[0] if specs else None
-    if found is not None and given:
+    if found is not None and given and entry_names(_axes[given]) != entry_names(found):
         raise ValueError(
             "Only one of spmd_axis_name or arrays sharded on `Explicit` mesh axis type is allowed. Got "
             f"spmd_axis_name={entry_names(_axes[given])} and arrays sharded on explicit_mesh_axis={entry_names(found)}"

@@ -10,7 +10,7 @@ use super::{CallableRef, check_args, eval_reference};
 use ferrax_base::{Aval, Result, error};
 use ferrax_ir::op::{BatchAxis, BatchDims, Operands};
 use ferrax_ir::{
-    DebugInfo, Def, JaxprRef, OpRef, Param, ParamValue, Slot, Special, Tangents, Value, Values, bind, manual,
+    DebugInfo, Def, JaxprRef, OpRef, Param, ParamValue, Slot, Special, Tangents, Value, Values, bind, manual, spread,
 };
 use ferrax_transform::batching::{Family, place_axis, vmap_again};
 use ferrax_transform::eval_jaxpr;
@@ -220,7 +220,8 @@ pub static CUSTOM_VJP_LINEAR: Def<CustomVjpLinear> = Def {
     transpose: Slot::Rule(|_, p, cts, args| {
         let residuals = args[..p.num_res].iter().map(|a| a.known().cloned()).collect::<Result<Vec<_>>>()?;
         let zero: Vec<bool> = cts.iter().map(Option::is_none).collect();
-        let cts = super::instantiate_all(cts, &p.out_avals.0)?;
+        let cts = super::instantiate_all(cts, &p.out_avals.0)?.into_iter().zip(&p.out_avals.0);
+        let cts = cts.map(|(ct, aval)| spread::settled(ct, aval)).collect::<Result<Vec<_>>>()?;
         let pulled = p.rule.0.bwd(&residuals, &cts, &zero)?;
         Ok(std::iter::repeat_n(None, p.num_res).chain(pulled).collect())
     }),

@@ -34,10 +34,13 @@ def remaining(original: Sequence[Any], *removed_lists: Iterable[Any]) -> list[An
     return [x for x in original if x not in removed]
 
 
-def _convert_element_type(operand: Any, new_dtype: Any = None, weak_type: bool = False) -> Any:
-    """The values with a dtype, their own for None, which may be weak."""
+def _convert_element_type(operand: Any, new_dtype: Any = None, weak_type: bool = False, sharding: Any = None) -> Any:
+    """The values with a dtype, their own for None, which may be weak; on the devices of a sharding."""
+    from ferrax import device_put
+
     dtype = _ferrax.typeof(operand).dtype if new_dtype is None else new_dtype
-    return _ferrax.lax.convert(operand, dtype, bool(weak_type))
+    out = _ferrax.lax.convert(operand, dtype, bool(weak_type))
+    return out if sharding is None else device_put(out, sharding)
 
 
 def _const(example: Any, val: Any) -> Any:
