@@ -734,7 +734,9 @@ class Literal(Atom):
     @property
     def val(self) -> Any: ...
 
-class PRNGKeyArray(Array): ...
+class PRNGKeyArray(Array):
+    @property
+    def _consumed(self) -> Any: ...
 
 class Tracer(Array):
     @property

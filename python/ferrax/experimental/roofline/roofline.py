@@ -26,7 +26,18 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RooflineRuleContext:
-    """What a rule is told of its equation, besides operands and parameters."""
+    """What a rule is told of its equation, besides operands and parameters.
+
+    Attributes:
+      name_stack: the names of the scopes that it is in.
+      primitive: its primitive.
+      avals_in: types of the operands.
+      avals_out: types of the results.
+      jaxpr_eqn_ctx: the context that it was traced in.
+      mesh: the mesh, or None.
+      pin_lhs_in_vmem: whether left operands of products are not read from the device's memory.
+      pin_rhs_in_vmem: whether right ones are not.
+    """
 
     name_stack: Any
     primitive: Any
@@ -42,6 +53,10 @@ class RooflineRuleContext:
 class RooflineShape:
     """Shape and dtype of a value.
 
+    Attributes:
+      shape: the shape.
+      dtype: the dtype.
+
     >>> from ferrax.experimental import roofline
     >>> roofline.RooflineShape(shape=(2, 3), dtype=np.dtype("float32")).bytes
     24
@@ -52,20 +67,24 @@ class RooflineShape:
 
     @classmethod
     def from_aval(cls, aval: Any) -> RooflineShape:
+        """That of a type."""
         if not isinstance(aval, ShapedArray):
             raise TypeError(f"Expected ShapedArray, got {type(aval)}.")
         return cls(shape=aval.shape, dtype=aval.dtype)
 
     @property
     def size(self) -> int:
+        """The number of elements."""
         return int(np.prod(self.shape))
 
     @property
     def bytes(self) -> int:
+        """The bytes of all elements."""
         return int(self.size * self.dtype.itemsize)
 
     @classmethod
     def total_bytes(cls, avals: Sequence[Any]) -> int:
+        """The bytes of values of these types."""
         return sum(cls.from_aval(aval).bytes for aval in avals)
 
 
@@ -99,6 +118,7 @@ class RooflineResult:
 
     @classmethod
     def zeros(cls) -> RooflineResult:
+        """What nothing costs: all costs are zero."""
         return cls()
 
     def __add__(self, other: RooflineResult) -> RooflineResult:
