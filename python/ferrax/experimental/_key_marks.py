@@ -59,7 +59,8 @@ def _consumed(self: Any) -> Any:
     return whole(np.asarray(_mark(self)[0]))
 
 
-_ferrax.PRNGKeyArray._consumed = property(_consumed)  # type: ignore[attr-defined]
+for _name, _member in {"_consumed": property(_consumed)}.items():
+    setattr(_ferrax.PRNGKeyArray, _name, _member)
 
 
 def _place(frame: types.FrameType) -> str:
