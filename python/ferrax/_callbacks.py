@@ -39,7 +39,8 @@ def _bind(
 
     leaves, tree = tree_util.tree_flatten((args, kwargs))
     structs, out_tree = tree_util.tree_flatten(result)
-    announced = [_ferrax.typeof(struct).dtype for struct in structs]
+    types = [_ferrax.typeof(struct) for struct in structs]
+    announced = [t.dtype for t in types]
     # a `ShapedArray` keeps 64 bits
     announced = [canonicalize_dtype(d) if isinstance(d, np.dtype) else d for d in announced]
     for struct, dtype in zip(structs, announced, strict=True):
@@ -49,6 +50,7 @@ def _bind(
                 f"is announced to return {struct.dtype}: announce {dtype}"
             )
 
+    strong = [t.update(weak_type=False) if t.weak_type else s for t, s in zip(types, structs, strict=True)]
     count = len(leaves)
     if kind != "pure" and not structs:
         leaves += [axis_index(name) for name in names_in_force()]  # each device calls it
@@ -81,7 +83,7 @@ def _bind(
     call.__name__ = _name(callback)
     printed = printed or ((lambda: [_DEBUG]) if "debug" in kind else shown)
     try:
-        return out_tree.unflatten(_ferrax.bind_callback(call, structs, kind, method, leaves, printed))
+        return out_tree.unflatten(_ferrax.bind_callback(call, strong, kind, method, leaves, printed))
     except _ferrax.JaxRuntimeError as error:
         if kind in _ANSWERING or not hasattr(error, "raised"):
             raise

@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from ferrax._stablehlo_notes import notes_in
+
 __all__ = ["HloModule"]
 
 _DTYPES = {
@@ -132,6 +134,12 @@ def _literal(value: Any) -> str:
     return written(array, True)
 
 
+def _frontend_attributes(notes: dict[str, str] | None) -> str:
+    """Notes as they stand behind an instruction."""
+    said = ",".join(f'{name}="{value}"' for name, value in sorted((notes or {}).items()))
+    return f", frontend_attributes={{{said}}}" if said else ""
+
+
 def _path(*parts: str) -> str:
     return "/".join(part for part in parts if part)
 
@@ -220,6 +228,8 @@ class _Computation:
         self.module, self.name = module, name
         self.around = around  # names of the scopes around the computation
         self.op_name = ""  # of the instructions that are written now
+        self.notes: dict[str, str] = {}  # on them
+        self.noted: dict[str, dict[str, str]] = {}  # notes by instructions' names
         self.lines: list[str] = []
         self.names: dict[Any, str] = {}  # of variables
 
@@ -228,6 +238,8 @@ class _Computation:
         called = self.module.fresh(name)
         result = f"({', '.join(map(_type, kind))})" if isinstance(kind, list) else _type(kind)
         arguments = f"{opcode}({', '.join(operands)})"
+        if self.notes:
+            self.noted[called] = self.notes
         if self.module.named and self.op_name:
             rest = (*rest, f'metadata={{op_name="{self.op_name}"}}')
         self.lines.append(f"{called} = {result} {', '.join([arguments, *rest])}")
@@ -235,9 +247,9 @@ class _Computation:
 
     def constant(self, value: Any) -> str:
         array = np.asarray(value)
-        of, self.op_name = self.op_name, ""
+        (of, self.op_name), (notes, self.notes) = (self.op_name, ""), (self.notes, {})
         name = self.write("constant", _Type(array.shape, array.dtype), "constant", [_literal(array)])
-        self.op_name = of
+        self.op_name, self.notes = of, notes
         return name
 
     def constants(self, variables: Sequence[Any], values: Sequence[Any]) -> None:
@@ -269,12 +281,13 @@ class _Computation:
                     "as_text('jaxpr') show every program"
                 )
             self.op_name = self.title(eqn) if self.module.named else ""
+            self.notes = notes_in(eqn._notes)
             rule(self, eqn, [self.read(x) for x in eqn.invars])
-        self.op_name = ""
+        self.op_name, self.notes = "", {}
 
-    def title(self, eqn: Any) -> str:
+    def title(self, eqn: Any, name: str = "") -> str:
         """An equation's primitive in all its scopes; a called function is one, with transformations around it."""
-        scopes, name = eqn.source_info.name_stack, str(eqn.primitive.name)
+        scopes, name = eqn.source_info.name_stack, name or str(eqn.primitive.name)
         if name == "jit":
             return _path(self.around, str(scopes.extend(f"jit({eqn.params['name']})")))
         return _path(self.around, str(scopes), "checkpoint" if name == "remat2" else name)
@@ -315,14 +328,46 @@ class _Computation:
 
     def last(self, name: str) -> None:
         """Puts the instruction of a name last."""
-        line = next(x for x in self.lines if x.startswith(f"{name} = "))
-        self.lines.remove(line)
-        self.lines.append(line)
+        self.lines.append(self.lines.pop(self.line(name)))
+
+    def line(self, name: str) -> int:
+        """The number of the line with the instruction of a name."""
+        return next(i for i, x in enumerate(self.lines) if x.startswith(f"{name} = "))
+
+    def loop(self, types: Sequence[Any], inside: Sequence[tuple[str, Callable[..., Sequence[str]]]]) -> list[str]:
+        """Computations of a loop's state, a tuple of these types: its condition and its body.
+
+        Each is made of the scope that it is in and a function, which writes it given the names of the state's parts and
+        gives the names of its results.
+        """
+        made = []
+        for around, write in inside:
+            part = _Computation(self.module, "region", _path(self.op_name, around))
+            whole = part.write("arg_tuple", list(types), "parameter", ["0"])
+            names = [
+                part.write("get-tuple-element", t, "get-tuple-element", [whole], f"index={i}")
+                for i, t in enumerate(types)
+            ]
+            results = write(part, names)
+            if around == "cond":
+                part.last(results[0])
+            else:
+                part.write("tuple", list(types), "tuple", results)
+            made.append(part.closed())
+        return made
+
+    def applied(self, program: Any, operands: Sequence[str]) -> list[str]:
+        """Writes a program's equations, for its results' names."""
+        self.constants(program.jaxpr.constvars, program.consts)
+        self.names.update(zip(program.jaxpr.invars, operands, strict=True))
+        self.equations(program.jaxpr)
+        return [self.read(x) for x in program.jaxpr.outvars]
 
     def closed(self, entry: bool = False) -> str:
         """Adds the computation to the module, whose last instruction is its result; its name."""
         name = self.module.fresh(self.name)
-        body = "".join(f"  {line}\n" for line in self.lines[:-1]) + f"  ROOT {self.lines[-1]}\n"
+        lines = [line + _frontend_attributes(self.noted.get(line.partition(" = ")[0])) for line in self.lines]
+        body = "".join(f"  {line}\n" for line in lines[:-1]) + f"  ROOT {lines[-1]}\n"
         self.module.add(f"{'ENTRY ' if entry else ''}{name} {{\n{body}}}")
         return name
 
@@ -490,17 +535,87 @@ def _call(to: _Computation, eqn: Any, operands: Sequence[str]) -> None:
 
 
 def _while(to: _Computation, eqn: Any, operands: Sequence[str]) -> None:
-    p = eqn.params
-    if p["cond_nconsts"] or p["body_nconsts"]:
-        raise NotImplementedError("text in the dialect 'hlo' of while with values from outside is not implemented")
-    state = to.write("while", [v.aval for v in eqn.invars], "tuple", operands)
-    body = to.module.nested("region", p["body_jaxpr"], tupled=True, around=_path(to.title(eqn), "body"))
-    condition = _Computation(to.module, "region", _path(to.title(eqn), "cond"))
-    jaxpr = p["cond_jaxpr"].jaxpr
-    condition.parameters(jaxpr.invars, None, tupled=True)
-    condition.equations(jaxpr)
-    tested = condition.finish(jaxpr.outvars)
-    to.parts("while", eqn, "while", [state], f"condition={tested}", f"body={body}", tupled=True)
+    p, types = eqn.params, [v.aval for v in eqn.invars]
+    tested, used = p["cond_nconsts"], p["body_nconsts"]
+    carried = tested + used
+
+    def condition(part: _Computation, state: Sequence[str]) -> Sequence[str]:
+        return part.applied(p["cond_jaxpr"], [*state[:tested], *state[carried:]])
+
+    def body(part: _Computation, state: Sequence[str]) -> Sequence[str]:
+        return [*state[:carried], *part.applied(p["body_jaxpr"], state[tested:])]
+
+    _loop(to, eqn, types, operands, range(carried, len(types)), condition, body)
+
+
+def _scan(to: _Computation, eqn: Any, operands: Sequence[str]) -> None:
+    """A loop over a counter, what the body uses, what it carries, the rows that it takes, and those that it gives."""
+    p, index = eqn.params, _Type((), np.dtype("int32"))
+    used, carried, length = p["num_consts"], p["num_carry"], p["length"]
+    kept, given = used + carried, [v.aval for v in eqn.invars]
+    made = [v.aval for v in eqn.outvars[carried:]]
+    types = [index, *given, *made]
+    first_made = 1 + len(given)
+
+    def at(part: _Computation, counter: str, rank: int) -> list[str]:
+        zeros = [part.constant(np.int32(0)) for _ in range(rank - 1)]
+        if not p["reverse"]:
+            return [counter, *zeros]
+        return [part.write("sub", index, "subtract", [part.constant(np.int32(length - 1)), counter]), *zeros]
+
+    def condition(part: _Computation, state: Sequence[str]) -> Sequence[str]:
+        test = [state[0], part.constant(np.int32(length))]
+        return [part.write("lt", _Type((), np.dtype(bool)), "compare", test, "direction=LT")]
+
+    def body(part: _Computation, state: Sequence[str]) -> Sequence[str]:
+        rows = []
+        for whole, aval in zip(state[1 + kept : first_made], given[kept:], strict=True):
+            sizes, where = (1, *aval.shape[1:]), at(part, state[0], len(aval.shape))
+            cut = f"dynamic_slice_sizes={_numbers(sizes)}"
+            row = part.write("dynamic_slice", _Type(sizes, aval.dtype), "dynamic-slice", [whole, *where], cut)
+            rows.append(part.write("squeeze", _Type(sizes[1:], aval.dtype), "reshape", [row]))
+        results = part.applied(p["jaxpr"], [*state[1 : 1 + kept], *rows])
+        written = []
+        for whole, aval, row in zip(state[first_made:], made, results[carried:], strict=True):
+            sizes, where = (1, *aval.shape[1:]), at(part, state[0], len(aval.shape))
+            one = part.write("broadcast_in_dim", _Type(sizes, aval.dtype), "reshape", [row])
+            written.append(part.write("dynamic_update_slice", aval, "dynamic-update-slice", [whole, one, *where]))
+        count = part.write("add", index, "add", [state[0], part.constant(np.int32(1))])
+        return [count, *state[1 : 1 + used], *results[:carried], *state[1 + kept : first_made], *written]
+
+    empty = [to.spread(to.constant(np.zeros((), a.dtype)), _Type((), a.dtype), a) for a in made]
+    state = [to.constant(np.int32(0)), *operands, *empty]
+    _loop(to, eqn, types, state, [*range(1 + used, 1 + kept), *range(first_made, len(types))], condition, body)
+
+
+def _loop(
+    to: _Computation,
+    eqn: Any,
+    types: Sequence[Any],
+    state: Sequence[str],
+    results: Sequence[int],
+    condition: Callable[..., Sequence[str]],
+    body: Callable[..., Sequence[str]],
+) -> None:
+    """A loop whose state begins with these values; parts of the last state are the equation's results."""
+    to.op_name = to.op_name and to.title(eqn, "while")
+    begin = to.write("while", list(types), "tuple", state)
+    around, to.op_name = to.op_name, to.title(eqn, "while")
+    body_name, tested = to.loop(types, [("body", body), ("cond", condition)])
+    to.op_name = around
+    whole = to.write("while", list(types), "while", [begin], f"condition={tested}", f"body={body_name}")
+    for i, var in zip(results, eqn.outvars, strict=True):
+        to.names[var] = to.write("while", types[i], "get-tuple-element", [whole], f"index={i}")
+
+
+def _metadata_value(to: _Computation, eqn: Any, operands: Sequence[str]) -> None:
+    """Notes on the operation that gives the operand."""
+    from ferrax.experimental.xla_metadata import text_of
+
+    (x,) = operands
+    if " parameter(" not in to.lines[to.line(x)]:
+        to.noted[x] = {**to.noted.get(x, {}), **notes_in(text_of(dict(eqn.params["xla_metadata_kvs"])))}
+    _identity(to, eqn, operands)
 
 
 def _cond(to: _Computation, eqn: Any, operands: Sequence[str]) -> None:
@@ -561,5 +676,7 @@ _RULES: dict[str, Callable[..., None]] = {
     "squeeze": _simple("reshape"),
     "stop_gradient": _identity,
     "transpose": _simple("transpose", lambda p: f"dimensions={_numbers(p['permutation'])}"),
+    "scan": _scan,
     "while": _while,
+    "xla_metadata_value": _metadata_value,
 }

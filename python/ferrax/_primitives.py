@@ -125,6 +125,9 @@ class Lowering:
         self.multiple_results = multiple_results
 
     def __call__(self, ctx: Any, *args: Any, **params: Any) -> list[Any]:
+        return _on_values(lambda *arrays: self._listed(ctx, *arrays, **params), args)
+
+    def _listed(self, ctx: Any, *args: Any, **params: Any) -> list[Any]:
         out = self.fun(*args, **params)
         return list(out) if self.multiple_results else [out]
 
@@ -136,8 +139,16 @@ class TypedLowering(Lowering):
       fun: function of the context, the operands and the parameters that returns a sequence of results.
     """
 
-    def __call__(self, ctx: Any, *args: Any, **params: Any) -> list[Any]:
+    def _listed(self, ctx: Any, *args: Any, **params: Any) -> list[Any]:
         return list(self.fun(ctx, *args, **params))
+
+
+def _on_values(function: Callable[..., list[Any]], args: Sequence[Any]) -> list[Any]:
+    """Results of a function of arrays: values, where a lowering for MLIR calls it with values."""
+    from ferrax._src.lib.mlir._values import OpResult, OpView, Value, arrays_of
+
+    results = function(*map(arrays_of, args))
+    return [OpResult(x) for x in results] if any(isinstance(a, (Value, OpView)) for a in args) else results
 
 
 class AxisData:
@@ -438,10 +449,10 @@ class Primitive:
             raise NotImplementedError(f"MLIR translation rule for primitive '{self.name}' not found for platform cpu")
         from ferrax.interpreters.xla import apply_primitive
 
+        built = self._built(rule, args, params)
+        if built is not None:
+            return built
         if "impl" not in vars(self) or getattr(self.impl, "func", None) is apply_primitive:
-            handed_on = self._handed_on(rule, args, params)
-            if handed_on is not None:
-                return handed_on
             raise NotImplementedError(
                 f"the lowering of the primitive '{self.name}' is written for MLIR, which ferrax does not use: give it "
                 "as a function with ferrax.interpreters.mlir.lower_fun, or define the primitive's implementation "
@@ -449,22 +460,24 @@ class Primitive:
             )
         return self._called_back(args, params)
 
-    def _handed_on(self, rule: Any, args: list[Any], params: dict[str, Any]) -> list[Any] | None:
-        """What a lowering that builds no MLIR gives, which can be operands alone; None where it builds some."""
+    def _built(self, rule: Any, args: list[Any], params: dict[str, Any]) -> list[Any] | None:
+        """What a lowering for MLIR gives: operands, and results of the operations of StableHLO that there are; None
+        where it builds something else."""
+        from ferrax._src.lib.mlir._values import BlockArgument, arrays_of
         from ferrax.extend.lowering import LoweringRuleContext
 
         avals = [_ferrax.typeof(a) for a in args]
         outs = self._abstract(avals, params)[0]
         context = LoweringRuleContext(None, None, None, self, avals, outs, None, None, None, platforms=("cpu",))
-        handles = [object() for _ in args]
         try:
-            given = list(rule(context, *handles, **params))
-            places = [handles.index(x[0] if isinstance(x, (list, tuple)) and len(x) == 1 else x) for x in given]
-        except Exception:  # whatever a rule raises that asks handles for more than to be handed on
+            given = rule(context, *(BlockArgument(a, place) for place, a in enumerate(args)), **params)
+            arrays = [x[0] if isinstance(x, list) and len(x) == 1 else x for x in arrays_of(list(given))]
+            types = [_ferrax.typeof(x) for x in arrays]
+        except Exception:  # whatever a rule raises that asks values for more than they have
             return None
-        if [(avals[i].shape, avals[i].dtype) for i in places] != [(a.shape, a.dtype) for a in outs]:
+        if [(a.shape, a.dtype) for a in types] != [(a.shape, a.dtype) for a in outs]:
             return None
-        return [args[i] for i in places]
+        return arrays
 
     def _called_back(self, args: list[Any], params: dict[str, Any]) -> list[Any]:
         """The implementation called from the program, where the lowering is none that can be traced."""

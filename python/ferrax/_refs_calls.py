@@ -523,7 +523,14 @@ def with_refs(pullback: Callable[..., Any], wanted: Sequence[Any]) -> Callable[.
         return GradRef()
 
     def pull(cotangent: Any) -> Any:
-        cotangents = pullback(cotangent)
+        if isinstance(pullback, _ferrax.VJP) and any(isinstance(x, DontWant) for x in wanted):
+            tree = pullback.in_tree
+            places = tree.unflatten(range(tree.num_leaves))
+            skipped = [p for x, p in zip(wanted, places, strict=False) if isinstance(x, DontWant)]
+            leaves = set(tree_util.tree_leaves(skipped))
+            cotangents = pullback._pull(cotangent, [i not in leaves for i in range(tree.num_leaves)])
+        else:
+            cotangents = pullback(cotangent)
         if len(cotangents) != len(wanted):
             raise ValueError(f"with_refs takes one entry an argument, {len(cotangents)} in all, got {len(wanted)}")
         return tuple(

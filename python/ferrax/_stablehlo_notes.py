@@ -86,6 +86,16 @@ def dictionary(items: Iterable[tuple[str, str]]) -> str:
     return f"{{{', '.join(f'{_bare(k)} = {v}' for k, v in named)}}}"
 
 
+def notes_in(text: str) -> dict[str, str]:
+    """The texts of such a dictionary, by name.
+
+    >>> from ferrax._stablehlo_notes import notes_in
+    >>> notes_in('{a = "b"}')
+    {'a': 'b'}
+    """
+    return dict(_ATTRIBUTE.findall(text))
+
+
 def _bare(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z_][\w.$]*", name) else quoted(name)
 
@@ -134,8 +144,8 @@ def taken_out(lines: Sequence[str]) -> tuple[list[str], dict[int, str], dict[int
             if found[1] == "composite":
                 composites[at] = said
             else:
-                earlier = dict(_ATTRIBUTE.findall(notes.get(at, "")))
-                both = {**dict(_ATTRIBUTE.findall(said)), **earlier}
+                earlier = notes_in(notes.get(at, ""))
+                both = {**notes_in(said), **earlier}
                 notes[at] = dictionary((k.strip('"'), f'"{v}"') for k, v in both.items())
     return kept, notes, composites
 

@@ -174,7 +174,8 @@ def _bound_arguments(
         raise _unresolved(kind, fun, str(e)) from None
     bound.apply_defaults()
     if bound.kwargs:
-        raise _unresolved(kind, fun, f"it takes {', '.join(bound.kwargs)} by name only")
+        named = ", ".join(bound.kwargs)
+        raise _unresolved(kind, fun, f"The following keyword arguments could not be resolved to positions: {named}")
     return bound.args
 
 

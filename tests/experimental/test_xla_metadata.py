@@ -94,3 +94,22 @@ def test_values_keep_what_they_are():
     assert f(2.0) == jax.jit(f)(2.0) == 2.0
     assert jax.vmap(jax.grad(f))(jnp.ones(2)).tolist() == [1.0, 1.0]
     assert "xla_metadata_value[xla_metadata_kvs=(('k', 1),)] a" in str(jax.make_jaxpr(f)(2.0))
+
+
+def noted_in_hlo(f, *args):
+    """Instructions of HLO with their notes."""
+    text = jax.jit(f).lower(*args).as_text("hlo")
+    return re.findall(r"= \S+ ([a-z-]+)\(.*?frontend_attributes=\{(.*)\}", text)
+
+
+def test_notes_in_hlo():
+    @set_xla_metadata(a="b")
+    def f(x):
+        with set_xla_metadata(n=1):
+            y = jnp.sin(x)
+        return set_xla_metadata(y * jnp.cos(y), on=True)
+
+    expected = [("sine", 'a="b",n="1"'), ("cosine", 'a="b"'), ("multiply", 'a="b",on="true"')]
+    assert noted_in_hlo(f, 1.0) == expected
+    assert noted_in_hlo(lambda x: set_xla_metadata(x, on=True), 1.0) == []
+    assert noted_in_hlo(lambda x: jnp.sin(x) + 1, 1.0) == []

@@ -125,3 +125,31 @@ def test_a_constraint_is_a_call_that_says_where():
     where = jax.sharding.NamedSharding(mesh, jax.P("x"))
     text = hlo(lambda x: lax.with_sharding_constraint(2 * x, where), jnp.ones((2, 3)))
     assert instructions(text)[-1] == ("custom-call", 'custom_call_target="Sharding", sharding={replicated}')
+
+
+def test_loops_over_rows():
+    """A scan is a loop over a counter, which cuts rows out and writes rows; loops take what they use as well."""
+
+    def f(x, scale):
+        total, rows = lax.scan(lambda c, row: (c + row.sum() * scale, row * c), 0.0, x, reverse=True)
+        return lax.while_loop(lambda c: c < scale, lambda c: c * scale, total), rows
+
+    text = hlo(f, jnp.ones((4, 3)), 2.0)
+    kinds = [name for name, _ in instructions(text)]
+    assert kinds.count("while") == 2 and kinds.count("dynamic-slice") == kinds.count("dynamic-update-slice") == 1
+    assert "s32[], f32[], f32[], f32[4,3]{1,0}, f32[4,3]{1,0}" in text  # counter, what is used and carried, rows
+    assert "constant(4)" in text and re.search(r"subtract\(constant.\d+, ", text)
+    for line in text.splitlines():  # every operand is defined
+        for name in re.findall(r"\b[a-z_]+\.\d+", line.partition(" = ")[2]):
+            assert f"{name} = " in text or f"{name} {{" in text, (name, line)
+    same = hlo(f, np.ones((4, 3), "float32"), 2.0)
+    assert same == text
+
+
+def test_scopes_inside_of_loops_over_rows():
+    def f(x):
+        with jax.named_scope("outer"):
+            return lax.scan(lambda c, row: (jax.named_scope("inner")(jnp.sin)(c * row), None), 1.0, x)
+
+    text = jax.jit(f).lower(jnp.ones(3)).as_text("hlo", debug_info=True)
+    assert "jit(f)/outer/while/body/inner/sin" in text

@@ -111,3 +111,19 @@ def test_windows_at_starts_of_two_dtypes(dtype, other):
         wanted[a : a + 2, b : b + 2] = -1
         for found in everywhere(lambda x, i, j: lax.dynamic_update_slice(x, -jnp.ones((2, 2), x.dtype), (i, j)), *args):
             np.testing.assert_array_equal(np.asarray(found), wanted)
+
+
+@pytest.mark.parametrize("dtype", [None, "int32"])
+def test_programs_of_traced_indices_like_jax(dtype):
+    """Python integers are compared before they lose their weak type."""
+    import jax
+    import jax.numpy as theirs
+
+    def programs(lib, jnp):
+        x, i = jnp.zeros((10, 3)), 3 if dtype is None else jnp.array(3, dtype)
+        yield lib.make_jaxpr(lambda x, i: x[i])(x[0], i)
+        yield lib.make_jaxpr(lambda x, i: x[i, i])(x, i)
+        yield lib.make_jaxpr(lambda x, i: lib.lax.dynamic_slice(x, (i, i), (2, 1)))(x, i)
+
+    for ours, wanted in zip(programs(ferrax, jnp), programs(jax, theirs), strict=True):
+        assert str(ours) == str(wanted)

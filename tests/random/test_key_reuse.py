@@ -245,6 +245,18 @@ def test_marks_of_parts_outlive_those_of_arrays_that_are_gone():
             keys[1:3]
 
 
+def test_keys_say_which_are_used_up():
+    used = []
+    for jax_like in (jax, pytest.importorskip("jax")):
+        with jax_like.debug_key_reuse(True):
+            key, keys = jax_like.random.key(0), jax_like.random.split(jax_like.random.key(1), 3)
+            seen = [key._consumed, keys._consumed]
+            clone = jax_like.random.clone(key)
+            jax_like.random.bits(key), keys[1]
+            used.append([*seen, key._consumed, clone._consumed, keys._consumed.tolist()])
+    assert used == [[False, False, True, False, [False, True, False]]] * 2
+
+
 def test_keys_of_other_generators_say_that_nothing_is_known_of_them():
     with jax.debug_key_reuse(True), pytest.raises(NotImplementedError, match=r"jax_debug_key_reuse .* rbg"):
         jax.random.normal(jax.random.key(0, impl="rbg"))

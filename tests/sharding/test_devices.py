@@ -429,7 +429,7 @@ CASES = {
         both = lambda a, b: jnp.array([a, a, b, b], jnp.int32)
         operand = jnp.array([[1, 2, 2], [10, 20, 20], [3, 4, 0], [30, 40, 0]])
         numbers = both([0, 1], [0, 1]), both([1, 2], [1, 1]), both([0, 0], [1, 2]), both([1, 1], [2, 1])
-        four = jax.make_mesh((4,), ("i",))
+        four = jax.make_mesh((4,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
         f = jax.shard_map(send, mesh=four, in_specs=(P("i"),) * 6, out_specs=P("i"), check_vma=False)
         got = f(operand, jnp.zeros((4, 4), int), *numbers)
         assert got.tolist() == [[1, 3, 0, 0], [10, 30, 0, 0], [2, 2, 4, 0], [20, 20, 40, 0]], got

@@ -65,7 +65,6 @@ WITHOUT = [
     ("earray", "EArray"),
     ("numpy.util", "promote_args _where"),
     ("tree_util", "tracing_registry none_leaf_registry"),
-    ("error_check", "set_error_if raise_if_error"),
     ("export.serialization", "serialize deserialize"),
     ("indexing", "Slice"),
     ("interpreters.batching", "BatchTracer register_vmappable"),

@@ -547,3 +547,37 @@ def test_disable_jit():
         f()
     f()
     assert number(ref) == 3
+
+
+def test_cotangents_that_nobody_wants_are_not_computed():
+    def f(w, x, y):
+        return jnp.sum((w["a"] @ x) * jnp.cos(y)) + jnp.sum(w["b"])
+
+    w, x, y = {"a": jnp.ones((4, 4)), "b": jnp.ones(2)}, jnp.arange(4.0), jnp.arange(4.0)
+    _, pull = ferrax.vjp(f, w, x, y)
+    all_of_them = pull(1.0)
+    value, skip = ferrax.ad.GradValue(), ferrax.ad.DontWant()
+    for wanted in (
+        (value, skip, value),
+        (skip, value, skip),
+        ({"a": value, "b": skip}, skip, skip),
+        (skip, skip, skip),
+    ):
+        got = pull.with_refs(*wanted)(1.0)
+        for mine, whole, want in zip(got, all_of_them, wanted, strict=True):
+            if want is skip:
+                assert isinstance(mine, ferrax.ad.DidntWant)
+            elif isinstance(want, dict):
+                assert isinstance(mine["b"], ferrax.ad.DidntWant) and (mine["a"] == whole["a"]).all()
+            else:
+                assert ferrax.tree.all(ferrax.tree.map(lambda a, b: (a == b).all(), mine, whole))
+
+    def products(*wanted):
+        return str(ferrax.make_jaxpr(lambda: pull.with_refs(*wanted)(1.0))()).count("dot_general")
+
+    assert products(value, value, value) == 2
+    assert products(value, skip, value) == products(skip, value, value) == 1
+    assert products(skip, skip, value) == 0
+    accumulated = ferrax.new_ref(jnp.ones(4))
+    pull.with_refs(skip, accumulated, skip)(1.0)
+    np.testing.assert_allclose(accumulated[...], 1 + all_of_them[1])

@@ -310,6 +310,11 @@ fn known_start(start: &Value) -> Option<Scalar> {
 
 /// A start index with negative values counted from the end of an axis of `size` entries.
 pub fn wrap_index(start: &Value, size: usize) -> Result<Value> {
+    wrap_to(start, size, false)
+}
+
+/// [`wrap_index`]; a `strong` result has no weak type.
+fn wrap_to(start: &Value, size: usize, strong: bool) -> Result<Value> {
     let dtype = start.dtype();
     if !dtype.is_integer() || dtype.is_unsigned() {
         return Ok(start.clone());
@@ -326,10 +331,10 @@ pub fn wrap_index(start: &Value, size: usize) -> Result<Value> {
             Ok(Value::int(dtype, n))
         };
     }
-    let start = convert_element_type(start, dtype)?;
-    let negative = lt(&start, &Value::int(start.dtype(), 0))?;
-    let wrapped = add(&start, &size_value(size, start.dtype())?)?;
-    select(&negative, &wrapped, &start)
+    let start = if start.dtype() == dtype { start.clone() } else { convert_element_type(start, dtype)? };
+    let negative = lt(&start, &Value::int(dtype, 0))?;
+    let base = if strong { convert_element_type(&start, dtype)? } else { start.clone() };
+    select(&negative, &add(&base, &size_value(size, dtype)?)?, &start)
 }
 
 /// The starts in one dtype: Python integers take the dtype of the others, of which different ones meet in a wider one.
@@ -343,16 +348,16 @@ fn starts_for(x: &Value, starts: &[Value], wrap: &[bool]) -> Result<Vec<Value>> 
     let dtype = starts.iter().min_by_key(rank).map_or(DType::I32, Value::dtype);
     let mut out = Vec::with_capacity(starts.len());
     for (d, start) in starts.iter().enumerate() {
+        let wraps = *wrap.get(d).or(wrap.last()).unwrap_or(&true);
         let start = match start {
             Value::Lit(l) if l.weak && l.scalar.dtype.is_integer() && dtype.is_integer() => {
                 Value::scalar(l.scalar.convert(dtype))
             }
+            Value::Tracer(_) if wraps && start.dtype() == dtype => start.clone(),
             s if s.weak() && s.dtype().is_integer() && dtype.is_integer() => convert_element_type(s, dtype)?,
             s => s.clone(),
         };
-        let wrapped =
-            if *wrap.get(d).or(wrap.last()).unwrap_or(&true) { wrap_index(&start, x.shape()[d])? } else { start };
-        out.push(wrapped);
+        out.push(if wraps { wrap_to(&start, x.shape()[d], true)? } else { start });
     }
     in_one_dtype(&mut out, x.shape())?;
     Ok(out)

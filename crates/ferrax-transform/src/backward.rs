@@ -19,13 +19,27 @@ pub struct Cotangents {
     /// The variables that results with cotangents depend on.
     reached: Vec<bool>,
     live: Option<Vec<Option<Value>>>,
+    /// The variables whose cotangents matter; all of them where nobody says which.
+    wanted: Option<Vec<bool>>,
 }
 
 impl Cotangents {
     /// None yet, for this many variables.
     pub fn new(variables: usize) -> Self {
         let live = live::marking().then(|| vec![None; variables]);
-        Cotangents { values: vec![None; variables], reached: vec![false; variables], live }
+        Cotangents { values: vec![None; variables], reached: vec![false; variables], live, wanted: None }
+    }
+
+    /// Leaves out what only the cotangents of other inputs of a tape than these need.
+    pub fn only(&mut self, tape: &Tape, inputs: impl Iterator<Item = Var>) {
+        let mut wanted = vec![false; tape.avals.len()];
+        inputs.for_each(|v| wanted[v.0 as usize] = true);
+        for eqn in &tape.eqns {
+            if eqn.args.iter().any(|a| matches!(a, TapeArg::Linear(v) if wanted[v.0 as usize])) {
+                wanted[eqn.first as usize..(eqn.first + eqn.results) as usize].fill(true);
+            }
+        }
+        self.wanted = Some(wanted);
     }
 
     /// Notes that the operands of an operation are reached where its results are, and says whether they are.
@@ -39,6 +53,9 @@ impl Cotangents {
 
     /// Adds a cotangent to what has arrived so far.
     pub fn add(&mut self, var: usize, ct: Value, mark: Option<Value>) -> Result<()> {
+        if self.wanted.as_ref().is_some_and(|wanted| !wanted[var]) {
+            return Ok(());
+        }
         if let Some(live) = &mut self.live {
             live[var] = match &self.values[var] {
                 Some(_) => live::join(live[var].take(), mark)?,

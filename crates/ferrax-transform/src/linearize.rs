@@ -255,10 +255,18 @@ impl Linearized {
 
     /// Pulls cotangents of the results back to the inputs; `None` is a symbolic zero.
     pub fn pull_back(&self, cotangents: &[Option<Value>]) -> Result<Vec<Option<Value>>> {
+        self.pull_back_to(cotangents, None)
+    }
+
+    /// Pulls cotangents of the results back to those inputs that are wanted, all of them if nobody says which.
+    pub fn pull_back_to(&self, cotangents: &[Option<Value>], wanted: Option<&[bool]>) -> Result<Vec<Option<Value>>> {
         if cotangents.len() != self.out_vars.len() {
             return Err(error!(Internal, "{} cotangents for {} results", cotangents.len(), self.out_vars.len()));
         }
         let mut env = Cotangents::new(self.tape.avals.len());
+        if let Some(wanted) = wanted {
+            env.only(&self.tape, self.in_vars.iter().zip(wanted).filter_map(|(v, on)| v.filter(|_| *on)));
+        }
         for (var, ct) in self.out_vars.iter().zip(cotangents) {
             if let (Some(v), Some(ct)) = (var, ct) {
                 env.add(v.0 as usize, ct.clone(), None)?;

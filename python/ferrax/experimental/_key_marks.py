@@ -54,6 +54,15 @@ def _set(key: Any, mask: Mask, where: str, source: Any = None) -> None:
             _limit = max(64, 2 * len(_marks))
 
 
+def _consumed(self: Any) -> Any:
+    """Which keys of an array are used up: a boolean, or an array of them."""
+    return whole(np.asarray(_mark(self)[0]))
+
+
+for _name, _member in {"_consumed": property(_consumed)}.items():
+    setattr(_ferrax.PRNGKeyArray, _name, _member)
+
+
 def _place(frame: types.FrameType) -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 

@@ -35,7 +35,7 @@ def shard_map(
 
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> from ferrax.experimental.shard_map import shard_map
-    >>> mesh = jax.make_mesh((1,), ("x",))
+    >>> mesh = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
     >>> print(shard_map(lambda x: 2 * x, mesh, jax.P("x"), jax.P("x"))(jnp.arange(3)))
     [0 2 4]
     """

@@ -1,20 +1,31 @@
 """Lowerings of primitives that users define: functions that can be traced.
 
 ferrax has no MLIR: a lowering is a function of arrays (`lower_fun`), traced into the program that is compiled. For a
-rule that builds MLIR the primitive's implementation (`def_impl`) runs, called back from the program; without one, a
-rule may hand on operands. Read next: `ferrax/_primitives.py`.
+rule that builds MLIR, operations of StableHLO on elements and shapes are traced (`ferrax/_src/lib/mlir`); where it
+builds others, the primitive's implementation (`def_impl`) runs, called back from the program. Read next:
+`ferrax/_primitives.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ferrax._boundary import expose as _expose
 from ferrax._primitives import Lowering, Primitive, primitive_lowerings
 from ferrax.extend.lowering import LoweringRuleContext
 
-__all__ = ["LoweringRuleContext", "lower_fun", "register_lowering"]
+__all__ = [
+    "LoweringRuleContext",
+    "aval_to_ir_type",
+    "dense_int_array",
+    "dtype_to_ir_type",
+    "i32_attr",
+    "i64_attr",
+    "ir_constant",
+    "lower_fun",
+    "register_lowering",
+]
 
 
 def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Callable[..., Any]:
@@ -35,6 +46,110 @@ def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Callabl
     return Lowering(fun, multiple_results)
 
 
+def ir_constant(val: Any) -> Any:
+    """The value of a constant, for a lowering that builds operations.
+
+    Args:
+      val: an array or a number.
+
+    Returns:
+      A value.
+
+    >>> import ferrax as jax, numpy as np
+    >>> print(jax.interpreters.mlir.ir_constant(np.float32(2)).type)
+    tensor<f32>
+    """
+    from ferrax._src.lib.mlir._values import OpResult
+    from ferrax.numpy import asarray
+
+    return OpResult(asarray(val))
+
+
+def dtype_to_ir_type(dtype: Any) -> Any:
+    """The type of an array's elements, for a lowering that builds operations.
+
+    Args:
+      dtype: the dtype.
+
+    Returns:
+      A type.
+
+    >>> import ferrax as jax
+    >>> print(jax.interpreters.mlir.dtype_to_ir_type("int32"))
+    i32
+    """
+    from ferrax._src.lib.mlir._values import ElementType
+
+    return ElementType(dtype)
+
+
+def aval_to_ir_type(ctx: Any, aval: Any) -> Any:
+    """The type of an array, for a lowering that builds operations.
+
+    Args:
+      ctx: not read.
+      aval: the array's abstract value.
+
+    Returns:
+      A type.
+
+    >>> import ferrax as jax
+    >>> print(jax.interpreters.mlir.aval_to_ir_type(None, jax.core.ShapedArray((2, 3), "float32")))
+    tensor<2x3xf32>
+    """
+    from ferrax._src.lib.mlir._values import ElementType, RankedTensorType
+
+    return RankedTensorType.get(aval.shape, ElementType(aval.dtype))
+
+
+def dense_int_array(xs: Sequence[int]) -> list[int]:
+    """Integers as an operation's constructor takes them.
+
+    Args:
+      xs: the integers.
+
+    Returns:
+      A list.
+
+    >>> import ferrax as jax
+    >>> jax.interpreters.mlir.dense_int_array((0, 1))
+    [0, 1]
+    """
+    return [int(x) for x in xs]
+
+
+def i32_attr(i: int) -> int:
+    """An integer as an operation's constructor takes it.
+
+    Args:
+      i: the integer.
+
+    Returns:
+      The integer.
+
+    >>> import ferrax as jax
+    >>> jax.interpreters.mlir.i32_attr(3)
+    3
+    """
+    return int(i)
+
+
+def i64_attr(i: int) -> int:
+    """An integer as an operation's constructor takes it.
+
+    Args:
+      i: the integer.
+
+    Returns:
+      The integer.
+
+    >>> import ferrax as jax
+    >>> jax.interpreters.mlir.i64_attr(3)
+    3
+    """
+    return int(i)
+
+
 _PLATFORMS = ("cpu", "cuda", "gpu", "interpreter", "oneapi", "rocm", "tpu")
 
 
@@ -49,8 +164,8 @@ def register_lowering(
 
     Args:
       prim: the primitive.
-      rule: what `lower_fun` gives; of another rule, the primitive's implementation is called from the program, or,
-        where it has none, the results are the operands that the rule gives.
+      rule: what `lower_fun` gives, or a function of a context and values that builds operations of StableHLO; where
+        there are no such operations, the primitive's implementation is called from the program.
       platform: the platform that the rule is for; None for all.
       inline: accepted for compatibility.
       cacheable: accepted for compatibility.

@@ -76,7 +76,7 @@ def shard_map(
       TypeError: specs are no `PartitionSpec`s, or `mesh` is no mesh.
 
     >>> import ferrax as jax, ferrax.numpy as jnp
-    >>> mesh = jax.make_mesh((1,), ("x",))
+    >>> mesh = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
     >>> total = jax.shard_map(lambda x: jax.lax.psum(x.sum(), "x"), mesh=mesh, in_specs=jax.P("x"), out_specs=jax.P())
     >>> print(total(jnp.arange(4)))
     6
@@ -120,8 +120,7 @@ def _wrapped(
         given = [x for i, x in enumerate(leaves) if i not in handed]
         values = [_ferrax.asarray(x) if not isinstance(x, _ferrax.Array) else x for x in given]
         _specs.check_arguments(f, args, values, specs, sizes, over, [i for i in range(len(leaves)) if i not in handed])
-        if _ferrax.explicit_in_use():
-            _specs.check_explicit(values, specs, over, names)
+        _specs.check_explicit(values, specs, over, names)
         eager = _ferrax.is_eager() and not any(map(_ferrax.is_tracer, values))
         if eager and isinstance(over, AbstractMesh) and not names_in_force():
             over = _mesh_of(values, over)

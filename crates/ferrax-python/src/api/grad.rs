@@ -421,6 +421,12 @@ impl PyVjp {
         let [cotangents] = given.as_slice() else {
             return Err(self.wrong_count(given.len()));
         };
+        self.pull(py, cotangents, None)
+    }
+
+    /// The cotangents of the arguments; of the leaves that are not wanted any number.
+    #[pyo3(name = "_pull", signature = (cotangents, wanted))]
+    fn pull(&self, py: Python<'_>, cotangents: &Bound<'_, PyAny>, wanted: Option<Vec<bool>>) -> PyResult<Py<PyAny>> {
         let mut leaves = Leaves::new();
         let tree = tree::flatten_into(cotangents, &mut leaves)?;
         let Meta { in_tree, out_tree, primals, outs, .. } = &*self.state.meta;
@@ -438,9 +444,9 @@ impl PyVjp {
         let frame = Scoped::transform("transpose");
         let pulled = if edited {
             let data = self.state.hollow(py)?.bind(py).clone();
-            State::filled(&data, self.leaves(py)?).with(py, |lin| lin.pull_back(&cts).py())?
+            State::filled(&data, self.leaves(py)?).with(py, |lin| lin.pull_back_to(&cts, wanted.as_deref()).py())?
         } else {
-            self.state.with(py, |lin| lin.pull_back(&cts).py())?
+            self.state.with(py, |lin| lin.pull_back_to(&cts, wanted.as_deref()).py())?
         };
         drop(frame);
         let values = pulled

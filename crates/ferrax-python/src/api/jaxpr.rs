@@ -416,6 +416,12 @@ impl PyEqn {
         super::scopes::listed(self.source.scope)
     }
 
+    /// Notes for compilers on it, as a dictionary of MLIR; empty where there are none.
+    #[getter]
+    fn _notes(&self) -> String {
+        ferrax_base::scopes::notes(self.source.scope).0.to_string()
+    }
+
     /// Effects, as text.
     #[getter]
     fn effects(&self) -> BTreeSet<&'static str> {

@@ -185,8 +185,9 @@ fn dynamic_window(x: &Value, parts: &[Part], raw: bool) -> Result<Value> {
                     ferrax_base::bail!(Index, "index is out of bounds for axis {d} with size 0");
                 }
                 // Every i32 holds what a narrower index does.
-                let narrow = v.dtype().bits() < 32;
-                starts.push(if narrow { ferrax_ops::convert_element_type(v, DType::I32)? } else { v.clone() });
+                let dtype = if v.dtype().bits() < 32 { DType::I32 } else { v.dtype() };
+                let alone = parts.len() == 1 && v.dtype() == dtype;
+                starts.push(if alone { v.clone() } else { ferrax_ops::convert_element_type(v, dtype)? });
             }
             Part::Int(i) => starts.push(weak(inside(*i, x.shape()[d])?)?),
             Part::Slice { start, step: 1, len } => {
