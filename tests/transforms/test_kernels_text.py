@@ -24,6 +24,39 @@ def test_every_step_of_a_program_is_a_line():
         assert part in text
 
 
+@pytest.mark.embedded
+def test_halves_that_are_joined_are_written_where_they_lie():
+    """Rotary embeddings, and what the gradient of a split joins."""
+
+    def rotary(x, c, s):
+        a, b = jnp.split(x, 2, -1)
+        return jnp.concatenate([a * c - b * s, b * c + a * s], -1)
+
+    x, c = jnp.linspace(-1, 1, 4 * 16 * 64).reshape(4, 16, 64), jnp.cos(jnp.arange(512.0)).reshape(16, 32)
+
+    def slope(x, c, s):
+        return jax.grad(lambda x: (rotary(x, c, s) ** 2).sum())(x)
+
+    for f in rotary, slope:
+        text = jax.jit(f).lower(x, c, c * 2).as_text("kernels")
+        assert "Concat" not in text and "Pad" not in text, text
+        assert (jax.jit(f)(x, c, c * 2) == f(x, c, c * 2)).all()
+
+
+@pytest.mark.embedded
+def test_a_window_at_a_known_place_is_no_scatter():
+    x = jnp.linspace(-1, 1, 30 * 30).reshape(30, 30)
+    for how in "set", "add", "multiply", "max":
+
+        def f(x, how=how):
+            y = jax.lax.fori_loop(0, 3, lambda i, x: getattr(x.at[1:-1, 2:-2], how)(x[:-2, 1:-3] * 0.5), x)
+            return getattr(y.at[3], how)(x[4])
+
+        text = jax.jit(f).lower(x).as_text("kernels")
+        assert text.count("Scatter {") <= 1, text
+        assert (jax.jit(f)(x) == f(x)).all()
+
+
 def test_other_dialects_say_what_there_is():
     lowered = jax.jit(jnp.sin).lower(1.0)
     for text in (lowered.as_text, lowered.compiler_ir):

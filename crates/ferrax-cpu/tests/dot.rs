@@ -107,7 +107,7 @@ proptest! {
 
     /// Many small matrices are multiplied at once, with the bits of each product alone.
     #[test]
-    fn many_small_products(seed: u64, count in 16usize..70, m in 1usize..6, n in 1usize..6, k in 1usize..9, ta: bool, tb: bool) {
+    fn many_small_products(seed: u64, count in 16usize..70, m in 1usize..6, n in 1usize..6, k in 1usize..40, ta: bool, tb: bool) {
         let rng = &mut Rng(seed);
         let d = [DType::F32, DType::F64][rng.below(2)];
         let (rows, columns) = (if ta { [k, m] } else { [m, k] }, if tb { [n, k] } else { [k, n] });

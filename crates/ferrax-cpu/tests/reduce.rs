@@ -3,7 +3,8 @@
 mod common;
 
 use common::{Array, NUMBERS, Rng, assert_same, cases, node, same, unravel};
-use ferrax_base::{DType, Scalar, Shape};
+use ferrax_base::{Arg, DType, Scalar, Shape};
+use ferrax_cpu::Program;
 use ferrax_loops::kind::CompareOp;
 use ferrax_loops::{Builder, Kind, ReduceOp, Type, WindowDims};
 use proptest::prelude::*;
@@ -144,6 +145,29 @@ proptest! {
             let got = node(&kind, &[&x], std::slice::from_ref(&want.ty));
             check(&got[0], &want, op, &(kind, &x.ty));
         }
+    }
+
+    /// Rows of bfloat16 are reduced in float32 without being written as such.
+    #[test]
+    fn rows_of_halves(seed: u64, a in 1usize..20, b in 100usize..9000) {
+        let rng = &mut Rng(seed);
+        let op = FLOAT_OPS[rng.below(4)];
+        let x = operand(rng, DType::BF16, &[a, b], op);
+        let of = |read: bool| {
+            let mut g = Builder::new([x.ty.clone()]);
+            let wide = g.convert(ferrax_loops::ValueId(0), DType::F32);
+            let (narrow, single) = (g.reduce(op, ferrax_loops::ValueId(0), &[1]), g.reduce(op, wide, &[1]));
+            let outputs = [narrow, single, wide];
+            Arc::new(g.finish(&outputs[..if read { 3 } else { 2 }]))
+        };
+        let mut results = Vec::new();
+        for graph in [of(false), of(true)] {
+            for program in [Program::compile(graph.clone()).unwrap(), Program::compile_plain(graph.clone()).unwrap()] {
+                let out = program.run(&mut [Arg::Host(&x.buffer())]).unwrap();
+                results.push((out[0].bytes()[..2 * a].to_vec(), out[1].bytes()[..4 * a].to_vec()));
+            }
+        }
+        assert!(results.iter().all(|r| *r == results[0]), "{op:?} of {a} rows of {b}");
     }
 
     /// Many rows, which are transposed, have the bits of each alone.

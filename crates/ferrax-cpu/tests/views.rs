@@ -5,7 +5,10 @@ mod common;
 use common::{Array, Rng, cases};
 use ferrax_base::{Arg, Buffer, DType, Shape};
 use ferrax_cpu::Program;
-use ferrax_loops::{BinaryOp, Builder, Graph, Kind, PadConfig, ReduceOp, SliceDims, Type, UnaryOp, ValueId};
+use ferrax_loops::{
+    BinaryOp, Builder, Bytes, Graph, IndexMode, Kind, PadConfig, ReduceOp, ScatterDims, ScatterOp, SliceDims, Type,
+    UnaryOp, ValueId,
+};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -184,6 +187,58 @@ impl Maker<'_> {
         self.push(Kind::DynamicUpdateSlice, &inputs, &shape);
     }
 
+    /// What the transpose of a split gives: paddings with zeros, or nearly, that complete each other, summed up.
+    fn paddings(&mut self) {
+        let x = self.pick();
+        let (d, shape) = (self.b.ty(x).dtype, self.shape(x));
+        let axis = self.rng.below(shape.len());
+        let (n, rank) = (shape[axis], shape.len());
+        let mut cuts = vec![0, self.rng.below(n), self.rng.below(n), n];
+        cuts.sort_unstable();
+        cuts.dedup();
+        let odd = self.rng.below(8) == 0;
+        let mut parts: Vec<ValueId> = Vec::new();
+        for w in cuts.windows(2) {
+            let (mut start, mut limit) = (Shape::from_elem(0, rank), Shape::from(&shape[..]));
+            (start[axis], limit[axis]) = (w[0], w[1]);
+            let mut size = shape.clone();
+            size[axis] = w[1] - w[0];
+            let dims = SliceDims { start, limit, stride: Shape::from_elem(1, rank) };
+            let part = self.b.push(Kind::Slice(Box::new(dims)), &[x], Type::new(d, &size));
+            let part = if d.is_bool() || self.rng.below(2) == 0 { part } else { self.b.unary(UnaryOp::Neg, part) };
+            let mut config = vec![PadConfig { low: 0, high: 0, interior: 0 }; rank];
+            (config[axis].low, config[axis].high) = (w[0] as i64, (n - w[1]) as i64);
+            let fill = self.b.scalar(if odd { self.rng.tame(d) } else { ferrax_base::Scalar::zero(d) });
+            parts.push(self.b.push(Kind::Pad(config.into()), &[part, fill], Type::new(d, &shape)));
+        }
+        while parts.len() > 1 {
+            let (a, b) = (parts.remove(self.rng.below(parts.len())), parts.remove(self.rng.below(parts.len())));
+            parts.push(self.b.binary(BinaryOp::Add, a, b));
+        }
+        self.values.push(parts[0]);
+    }
+
+    /// One window is joined to an array, at a place that is a number of the program, mostly inside.
+    fn window(&mut self) {
+        let x = self.pick();
+        let (d, shape) = (self.b.ty(x).dtype, self.shape(x));
+        let size = self.smaller(&shape);
+        let update = self.slice_to(x, &size);
+        let axes: Vec<usize> = (0..shape.len()).filter(|_| self.rng.below(3) > 0).collect();
+        let at = axes.iter().flat_map(|_| (self.rng.below(4) as i32).to_le_bytes()).collect::<Vec<u8>>();
+        let indices = self.b.push(Kind::Dense(Bytes::of(at)), &[], Type::new(DType::I32, &[axes.len()]));
+        let dims = ScatterDims {
+            update_window_dims: (0..shape.len()).collect(),
+            scatter_dims_to_operand_dims: axes.into(),
+            ..ScatterDims::default()
+        };
+        let ops = [ScatterOp::Set, ScatterOp::Add, ScatterOp::Sub, ScatterOp::Mul, ScatterOp::Max];
+        let op = if d.is_bool() { ScatterOp::Set } else { ops[self.rng.below(5)] };
+        let mode = [IndexMode::Clip, IndexMode::FillOrDrop][self.rng.below(2)];
+        let kind = Kind::Scatter { op, dims: Box::new(dims), mode, sorted: false, unique: false };
+        self.push(kind, &[x, indices, update], &shape);
+    }
+
     /// States of a few rows: joined, computed with, taken apart.
     fn state(&mut self) {
         match self.rng.below(8) {
@@ -201,8 +256,10 @@ impl Maker<'_> {
     }
 
     fn step(&mut self) {
-        match self.rng.below(16) {
+        match self.rng.below(18) {
             0..=4 => self.elementwise(),
+            16 => self.paddings(),
+            17 => self.window(),
             5 | 6 => {
                 let x = self.pick();
                 let size = self.smaller(&self.shape(x));

@@ -285,6 +285,20 @@ pub enum ScatterOp {
     Max,
 }
 
+impl ScatterOp {
+    /// The operation that joins an update to an element; none where it takes its place.
+    pub fn joining(self) -> Option<BinaryOp> {
+        Some(match self {
+            ScatterOp::Set => return None,
+            ScatterOp::Add => BinaryOp::Add,
+            ScatterOp::Sub => BinaryOp::Sub,
+            ScatterOp::Mul => BinaryOp::Mul,
+            ScatterOp::Min => BinaryOp::Min,
+            ScatterOp::Max => BinaryOp::Max,
+        })
+    }
+}
+
 /// The bytes of a constant array, shared with whoever holds the array: nothing is copied.
 #[derive(Clone)]
 pub struct Bytes(Arc<dyn AsRef<[u8]> + Send + Sync>);

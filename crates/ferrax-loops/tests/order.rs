@@ -17,10 +17,6 @@ impl Target for Made {
         &[4]
     }
 
-    fn short(&self) -> usize {
-        64
-    }
-
     fn holds(&self, d: DType) -> bool {
         d == DType::F32
     }

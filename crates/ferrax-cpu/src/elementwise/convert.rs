@@ -153,6 +153,38 @@ macro_rules! from_complex {
     };
 }
 
+/// A float as an integer of these bounds, saturating as `as` does, in a form that takes vectors. Bounds are floats.
+#[inline(always)]
+pub fn within(x: f32, low: f32, high: f32) -> i32 {
+    let y = if x > low { x } else { low };
+    let y = if y < high { y } else { high };
+    // SAFETY: the value is in the range of i32, and NaN became the lowest.
+    let y = unsafe { y.to_int_unchecked::<i32>() };
+    if x.is_nan() { 0 } else { y }
+}
+
+/// `x as i32` in a form that takes vectors.
+#[inline(always)]
+pub fn to_i32(x: f32) -> i32 {
+    if x >= 2_147_483_648.0 { i32::MAX } else { within(x, -2_147_483_648.0, 2_147_483_520.0) }
+}
+
+/// Conversions of f32 to integers of 32 bits and fewer, by the macro given: kernels, or the machine's handlers; else `$other`.
+macro_rules! saturating {
+    ($map:ident, $to:expr, $other:expr) => {{
+        use $crate::elementwise::convert::{to_i32, within};
+        match $to {
+            DType::I8 => $map!(x: f32 => i8, within(x, -128.0, 127.0) as i8),
+            DType::I16 => $map!(x: f32 => i16, within(x, -32768.0, 32767.0) as i16),
+            DType::I32 => $map!(x: f32 => i32, to_i32(x)),
+            DType::U8 => $map!(x: f32 => u8, within(x, 0.0, 255.0) as u8),
+            DType::U16 => $map!(x: f32 => u16, within(x, 0.0, 65535.0) as u16),
+            _ => $other,
+        }
+    }};
+}
+pub(crate) use saturating;
+
 /// Conversion between two dtypes that are computed in themselves.
 #[allow(clippy::unnecessary_cast)]
 fn wide(from: DType, to: DType) -> Kernel {
@@ -168,7 +200,7 @@ fn wide(from: DType, to: DType) -> Kernel {
         DType::U16 => to_number!(x: u16, x, to),
         DType::U32 => to_number!(x: u32, x, to),
         DType::U64 => to_number!(x: u64, x, to),
-        DType::F32 => to_number!(x: f32, x, to),
+        DType::F32 => saturating!(map1, to, to_number!(x: f32, x, to)),
         DType::F64 => to_number!(x: f64, x, to),
         DType::C64 => from_complex!(f32, to),
         _ => from_complex!(f64, to),
@@ -336,4 +368,24 @@ pub fn narrowed(d: DType, wide: &ferrax_base::Buffer, out: &mut [u8], n: usize) 
     let ptr = wide.as_ptr();
     // SAFETY: `wide` holds n elements of the compute dtype and `out` n of `d`.
     unsafe { narrow(d)(&raw const ptr, out.as_mut_ptr(), n, 0) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_saturate_as_casts_do() {
+        let near =
+            [127.0, 127.5, 128.0, 255.0, 255.9, 256.0, 32768.0, 65535.5, 65536.0, 2147483520.0, 2147483648.0, 0.5];
+        let far = [f32::NAN, f32::INFINITY, 2147483904.0, 1e-45, 0.0];
+        let all = (0..1_000_000u32).map(|i| f32::from_bits(i.wrapping_mul(429_496_729)));
+        for x in all.chain(near.into_iter().chain(far).flat_map(|x| [x, -x])) {
+            assert_eq!(to_i32(x), x as i32, "{x:e}");
+            assert_eq!(within(x, -128.0, 127.0) as i8, x as i8, "{x:e}");
+            assert_eq!(within(x, -32768.0, 32767.0) as i16, x as i16, "{x:e}");
+            assert_eq!(within(x, 0.0, 255.0) as u8, x as u8, "{x:e}");
+            assert_eq!(within(x, 0.0, 65535.0) as u16, x as u16, "{x:e}");
+        }
+    }
 }

@@ -366,7 +366,7 @@ macro_rules! float_binary {
                 Mul => $map!(x, y: $T => $T, x * y),
                 Div => $map!(x, y: $T => $T, x / y),
                 Rem => $tile!($T, $m::rem_all),
-                Pow => $map!(x, y: $T => $T, $m::pow::<F>(x, y)),
+                Pow => $tile!($T, $m::pow_all),
                 Max => $map!(x, y: $T => $T, $m::max(x, y)),
                 Min => $map!(x, y: $T => $T, $m::min(x, y)),
                 Atan2 => $map!(x, y: $T => $T, $m::atan2::<F>(x, y)),

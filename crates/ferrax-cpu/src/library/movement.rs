@@ -2,7 +2,7 @@
 //! the dynamic slices. All are one strided copy; only the element's size matters.
 
 use crate::elementwise::kernel::{In, Out, by_size};
-use crate::library::transposition::{self, Pair};
+use crate::library::transposition::{self, Pair, alternate};
 use crate::pool;
 use ferrax_base::{DType, Result, Scalar, Shape};
 use ferrax_loops::PadConfig;
@@ -46,40 +46,6 @@ pub unsafe fn copy_merged(size: usize, axes: &[Axis], src: *const u8, dst: *mut 
         }
     }
 }
-
-/// Copies rows of elements to rows side by side. Elements have `size` bytes.
-///
-/// # Safety
-/// Every address that the axes reach must be valid and aligned, and the two sides must not overlap.
-pub unsafe fn copy_rows(size: u8, rows: Axis, elements: Axis, src: *const u8, dst: *mut u8) {
-    let row = elements.n * size as usize;
-    // SAFETY: the caller's contract.
-    unsafe {
-        by_size!(size, T => {
-            if rows.src == 0 && rows.n > 1 {
-                copy_row(elements, src.cast::<T>(), dst.cast::<T>());
-                let mut done = 1;
-                while done < rows.n {
-                    let more = done.min(rows.n - done);
-                    std::ptr::copy_nonoverlapping(dst, dst.add(done * row), more * row);
-                    done += more;
-                }
-            } else if elements.src == 1 && rows.src == elements.n as isize {
-                std::ptr::copy_nonoverlapping(src, dst, rows.n * row);
-            } else if elements.n <= FEW {
-                for k in 0..rows.n as isize {
-                    let (src, dst) = (src.cast::<T>().offset(k * rows.src), dst.cast::<T>().offset(k * rows.dst));
-                    each(elements.n, src, elements.src, dst, 1);
-                }
-            } else {
-                copy_axes::<T>(&[rows, elements], src.cast(), dst.cast());
-            }
-        });
-    }
-}
-
-/// Rows up to this many elements are copied without a call.
-const FEW: usize = 16;
 
 /// Bytes that a thread moves in a nanosecond, about.
 pub const BYTES_A_NANOSECOND: usize = 8;
@@ -162,7 +128,11 @@ pub unsafe fn copy_axes<T: Copy>(axes: &[Axis], src: *const T, dst: *mut T) {
             [a] => copy_row(*a, src, dst),
             [a, b] if a.src == 1 && b.dst == 1 && b.src != 0 => transposition::copy(pair(*a, *b, src, dst)),
             [a, b] if a.dst == 1 && b.src == 1 => transposition::copy(pair(*b, *a, src, dst)),
-            [a, b] if b.src == 1 && b.dst == 1 && b.n * size_of::<T>() <= SHORT => short_rows(*a, b.n, src, dst),
+            [a, b] if b.src == 0 && b.dst == 1 && a.dst == b.n as isize => {
+                repeat_each(size_of::<T>() as u8, (src.cast(), a.src), dst.cast(), a.n, b.n);
+            }
+            [a, b] if is_short::<T>(*b) => short_rows::<T, 2>([ONCE, *a], b.n, src, dst),
+            [a, b, c] if is_short::<T>(*c) => short_rows::<T, 2>([*a, *b], c.n, src, dst),
             [a, rest @ ..] => {
                 // Keep a transposed pair innermost: walk this axis outside unless the inner one needs it.
                 if rest.len() >= 2 && a.src == 1 && rest[rest.len() - 1].dst == 1 && rest[rest.len() - 1].src != 1 {
@@ -183,38 +153,44 @@ fn pair<T>(a: Axis, b: Axis, src: *const T, dst: *mut T) -> Pair<T> {
     Pair { src, dst, rows: a.n, dst_step: a.dst, columns: b.n, src_step: b.src }
 }
 
-/// Bytes of a row that two moves copy; a call would take longer than that.
+/// Bytes of a row that is copied in a few moves; a call would take longer than that.
 const SHORT: usize = 256;
+/// An axis of one index.
+const ONCE: Axis = Axis { n: 1, src: 0, dst: 0 };
 
-/// Copies `n` contiguous elements, of `SHORT` bytes at most, for every index of an axis.
-unsafe fn short_rows<T: Copy>(a: Axis, n: usize, src: *const T, dst: *mut T) {
-    let bytes = n * size_of::<T>();
-    // SAFETY: the caller's contract: rows of as many bytes.
-    unsafe {
-        match bytes {
-            128.. => both_ends::<T, [u8; 128]>(a, bytes, src, dst),
-            64.. => both_ends::<T, [u8; 64]>(a, bytes, src, dst),
-            32.. => both_ends::<T, [u8; 32]>(a, bytes, src, dst),
-            16.. => both_ends::<T, [u8; 16]>(a, bytes, src, dst),
-            8.. => both_ends::<T, [u8; 8]>(a, bytes, src, dst),
-            4.. => both_ends::<T, [u8; 4]>(a, bytes, src, dst),
-            2.. => both_ends::<T, [u8; 2]>(a, bytes, src, dst),
-            _ => each(a.n, src, a.src, dst, a.dst),
-        }
-    }
+/// Whether the elements of an axis lie in one piece of `SHORT` bytes at most.
+fn is_short<T>(a: Axis) -> bool {
+    a.src == 1 && a.dst == 1 && a.n * size_of::<T>() <= SHORT
 }
 
-/// Copies rows of as many bytes as one or two of `H` have: by their first bytes and their last ones.
+// Copies `n` contiguous elements, of `SHORT` bytes at most, for every pair of indices of two axes.
+alternate!(short_rows, N, (axes: [Axis; N], n: usize, src: *const T, dst: *mut T), {
+    let bytes = n * size_of::<T>();
+    match bytes {
+        32.. => in_parts::<T, [u8; 32], N>(axes, bytes, src, dst),
+        16.. => in_parts::<T, [u8; 16], N>(axes, bytes, src, dst),
+        8.. => in_parts::<T, u64, N>(axes, bytes, src, dst),
+        4.. => in_parts::<T, u32, N>(axes, bytes, src, dst),
+        2.. => in_parts::<T, u16, N>(axes, bytes, src, dst),
+        _ => in_parts::<T, u8, N>(axes, bytes, src, dst),
+    }
+});
+
+/// Copies rows of at least as many bytes as `H` has: as many at a time, the last ones over those before.
 #[inline(always)]
-unsafe fn both_ends<T, H: Copy>(a: Axis, bytes: usize, src: *const T, dst: *mut T) {
-    let last = bytes - size_of::<H>();
+unsafe fn in_parts<T, H: Copy, const N: usize>(axes: [Axis; N], bytes: usize, src: *const T, dst: *mut T) {
+    let ([a, b], last) = ([axes[0], axes[1]], bytes - size_of::<H>());
     for i in 0..a.n as isize {
-        // SAFETY: the caller's contract: this row of both sides.
-        unsafe {
-            let (from, to) = (src.offset(i * a.src).cast::<u8>(), dst.offset(i * a.dst).cast::<u8>());
-            let ends = (from.cast::<H>().read_unaligned(), from.add(last).cast::<H>().read_unaligned());
-            to.cast::<H>().write_unaligned(ends.0);
-            to.add(last).cast::<H>().write_unaligned(ends.1);
+        for j in 0..b.n as isize {
+            // SAFETY: the caller's contract: this row of both sides.
+            unsafe {
+                let from = src.offset(i * a.src + j * b.src).cast::<u8>();
+                let to = dst.offset(i * a.dst + j * b.dst).cast::<u8>();
+                for at in (0..last).step_by(size_of::<H>()) {
+                    to.add(at).cast::<H>().write_unaligned(from.add(at).cast::<H>().read_unaligned());
+                }
+                to.add(last).cast::<H>().write_unaligned(from.add(last).cast::<H>().read_unaligned());
+            }
         }
     }
 }
@@ -463,18 +439,13 @@ pub fn copy_unless_same(x: In<'_>, out: &mut Out<'_>) {
 
 /// `Iota(axis)`.
 pub fn iota(axis: usize, out: &mut Out<'_>) -> Result<()> {
-    let dtype = out.ty.dtype;
-    let n = out.shape()[axis];
-    let mut line = ferrax_base::Buffer::allocate(n * dtype.size())?;
-    match dtype {
-        DType::I32 | DType::U32 => line.typed_mut::<u32>().iter_mut().zip(0..).for_each(|(o, i)| *o = i),
-        DType::F32 => line.typed_mut::<f32>().iter_mut().enumerate().for_each(|(i, o)| *o = i as f32),
-        _ => {
-            for (i, bytes) in line.bytes_mut().chunks_exact_mut(dtype.size()).enumerate() {
-                bytes.copy_from_slice(&Scalar::from_i64(dtype, i as i64).to_bytes()[..dtype.size()]);
-            }
-        }
+    let (dtype, n) = (out.ty.dtype, out.shape()[axis]);
+    if n == out.ty.size() {
+        count_up(dtype, out.bytes());
+        return Ok(());
     }
+    let mut line = ferrax_base::Buffer::allocate(n * dtype.size())?;
+    count_up(dtype, line.bytes_mut());
     let mut ss: Strides = SmallVec::from_elem(0, out.shape().len());
     ss[axis] = 1;
     // SAFETY: the line has as many elements as the axis; the other strides are 0.
@@ -482,6 +453,24 @@ pub fn iota(axis: usize, out: &mut Out<'_>) -> Result<()> {
         strided_copy(dtype.size(), out.shape(), line.as_ptr(), &ss, out.ptr, &signed_strides(out.shape()));
     }
     Ok(())
+}
+
+/// 0, 1, 2, … as elements of a dtype.
+fn count_up(dtype: DType, line: &mut [u8]) {
+    match dtype {
+        DType::I32 | DType::U32 => {
+            line.as_chunks_mut().0.iter_mut().zip(0u32..).for_each(|(o, i)| *o = i.to_ne_bytes());
+        }
+        // A whole number of 31 bits becomes a float in one instruction.
+        DType::F32 if i32::try_from(line.len()).is_ok() => {
+            line.as_chunks_mut().0.iter_mut().zip(0i32..).for_each(|(o, i)| *o = (i as f32).to_ne_bytes());
+        }
+        _ => {
+            for (i, bytes) in line.chunks_exact_mut(dtype.size()).enumerate() {
+                bytes.copy_from_slice(&Scalar::from_i64(dtype, i as i64).to_bytes()[..dtype.size()]);
+            }
+        }
+    }
 }
 
 /// `Bitcast`. Sub-byte elements take a byte each, so that their bits are packed or spread, low bits first.
@@ -514,75 +503,57 @@ pub fn same_bytes(x: In<'_>, out: &mut Out<'_>) {
     copy_unless_same(x, out);
 }
 
-/// Each of `count` elements `times` times.
+/// Each of `count` elements, which are `step` elements apart, `times` times.
 ///
 /// # Safety
 /// The source must hold `count` elements of `size` bytes and the result `count * times`; they must not overlap.
-pub unsafe fn repeat_each(size: u8, src: *const u8, dst: *mut u8, count: usize, times: usize) {
+pub unsafe fn repeat_each(size: u8, (src, step): (*const u8, isize), dst: *mut u8, count: usize, times: usize) {
     // SAFETY: the caller's contract.
     unsafe {
         match size {
-            1 => repeat::<u8, 64>(src, dst, count, times),
-            2 => repeat::<u16, 32>(src, dst, count, times),
-            4 => repeat::<u32, 16>(src, dst, count, times),
-            8 => repeat::<u64, 8>(src, dst, count, times),
-            _ => repeat::<[u64; 2], 4>(src, dst, count, times),
+            1 => repeat::<u8, 64>(src.cast(), step, dst.cast(), count, times),
+            2 => repeat::<u16, 32>(src.cast(), step, dst.cast(), count, times),
+            4 => repeat::<u32, 16>(src.cast(), step, dst.cast(), count, times),
+            8 => repeat::<u64, 8>(src.cast(), step, dst.cast(), count, times),
+            _ => repeat::<[u64; 2], 4>(src.cast(), step, dst.cast(), count, times),
         }
     }
 }
 
-/// As `repeat_each`; rows of at least `L` elements are written so many at a time, the last ones over those before.
-#[inline(always)]
-unsafe fn repeat_body<T: Copy, const L: usize>(src: *const T, dst: *mut T, count: usize, times: usize) {
-    // SAFETY: the caller's contract.
-    unsafe {
-        if times < L {
-            return match times {
-                ..=4 => repeat_over::<T, 4>(src, dst, count, times),
-                5..=8 => repeat_over::<T, 8>(src, dst, count, times),
-                _ => repeat_over::<T, L>(src, dst, count, times),
-            };
-        }
-        for k in 0..count {
-            let (row, x) = (dst.add(k * times), *src.add(k));
-            for at in (0..times).step_by(L) {
-                row.add(at.min(times - L)).cast::<[T; L]>().write_unaligned([x; L]);
-            }
+// As `repeat_each`; rows of at least `L` elements are written so many at a time, the last ones over those before.
+alternate!(repeat, L, (src: *const T, step: isize, dst: *mut T, count: usize, times: usize), {
+    if times < L {
+        return match times {
+            ..=4 => repeat_over::<T, 4>((src, step), dst, count, times),
+            5..=8 => repeat_over::<T, 8>((src, step), dst, count, times),
+            _ => repeat_over::<T, L>((src, step), dst, count, times),
+        };
+    }
+    for k in 0..count {
+        let (row, x) = (dst.add(k * times), *src.offset(k as isize * step));
+        for at in (0..times).step_by(L) {
+            row.add(at.min(times - L)).cast::<[T; L]>().write_unaligned([x; L]);
         }
     }
-}
+});
 
 /// Rows of at most `L` elements: each is written as `L` of them, and what is too many is written over by the next rows.
 #[inline(always)]
-unsafe fn repeat_over<T: Copy, const L: usize>(src: *const T, dst: *mut T, count: usize, times: usize) {
+unsafe fn repeat_over<T: Copy, const L: usize>(
+    (src, step): (*const T, isize),
+    dst: *mut T,
+    count: usize,
+    times: usize,
+) {
     let long = count.saturating_sub(L.div_ceil(times.max(1)));
     // SAFETY: the caller's contract; behind row `long` there are at least `L` more elements.
     unsafe {
         for k in 0..long {
-            dst.add(k * times).cast::<[T; L]>().write_unaligned([*src.add(k); L]);
+            dst.add(k * times).cast::<[T; L]>().write_unaligned([*src.offset(k as isize * step); L]);
         }
         for k in long..count {
-            std::slice::from_raw_parts_mut(dst.add(k * times), times).fill(*src.add(k));
+            std::slice::from_raw_parts_mut(dst.add(k * times), times).fill(*src.offset(k as isize * step));
         }
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-unsafe fn repeat_fast<T: Copy, const L: usize>(src: *const T, dst: *mut T, count: usize, times: usize) {
-    // SAFETY: the caller's contract.
-    unsafe { repeat_body::<T, L>(src, dst, count, times) }
-}
-
-unsafe fn repeat<T: Copy, const L: usize>(src: *const u8, dst: *mut u8, count: usize, times: usize) {
-    let (src, dst) = (src.cast::<T>(), dst.cast::<T>());
-    // SAFETY: the caller's contract.
-    unsafe {
-        #[cfg(target_arch = "x86_64")]
-        if crate::simd::wide() {
-            return repeat_fast::<T, L>(src, dst, count, times);
-        }
-        repeat_body::<T, L>(src, dst, count, times);
     }
 }
 

@@ -186,30 +186,32 @@ pub const LEVELS: usize = 48;
 
 /// What is reduced, made from the elements of a row as they are read.
 pub trait Term<T>: Copy {
+    /// The elements in memory.
+    type From: Copy;
     /// What element `i`, which is `x`, becomes.
-    fn of(self, i: usize, x: T) -> T;
+    fn of(self, i: usize, x: Self::From) -> T;
     /// The same where element `i` is the first one.
-    fn from(self, i: usize) -> Self;
-}
-
-/// The elements as they are.
-#[derive(Clone, Copy)]
-pub struct Itself;
-
-impl<T> Term<T> for Itself {
-    #[inline(always)]
-    fn of(self, _: usize, x: T) -> T {
-        x
-    }
     #[inline(always)]
     fn from(self, _: usize) -> Self {
         self
     }
 }
 
+/// The elements as they are.
+#[derive(Clone, Copy)]
+pub struct Itself;
+
+impl<T: Copy> Term<T> for Itself {
+    type From = T;
+    #[inline(always)]
+    fn of(self, _: usize, x: T) -> T {
+        x
+    }
+}
+
 /// Joins element i to accumulator i % `LANES`, `PART` accumulators at a time, which fit the registers.
 #[inline(always)]
-fn accumulate<M: Monoid, const PART: usize>(acc: &mut [M::T; LANES], x: &[M::T], term: impl Term<M::T>) {
+fn accumulate<M: Monoid, P: Term<M::T>, const PART: usize>(acc: &mut [M::T; LANES], x: &[P::From], term: P) {
     let (chunks, tail) = x.as_chunks::<LANES>();
     for (k, part) in acc.as_chunks_mut::<PART>().0.iter_mut().enumerate() {
         let mut a = *part;
@@ -243,9 +245,9 @@ pub fn collapse<M: Monoid>(acc: &mut [M::T; LANES]) -> M::T {
 /// Reduces at most `WIDTH` elements, a power of two, as accumulators that nothing else joins. Joining the neutral
 /// element at the end instead of before gives the same bits: it matters to a sum of negative zeros alone.
 #[inline(always)]
-fn reduce_few<M: Monoid, const WIDTH: usize>(x: &[M::T], term: impl Term<M::T>) -> M::T {
+fn reduce_few<M: Monoid, P: Term<M::T>, const WIDTH: usize>(x: &[P::From], term: P) -> M::T {
     let mut acc = [M::IDENTITY; WIDTH];
-    match <&[M::T; WIDTH]>::try_from(x) {
+    match <&[P::From; WIDTH]>::try_from(x) {
         Ok(all) => (0..WIDTH).for_each(|i| acc[i] = term.of(i, all[i])),
         Err(_) => acc.iter_mut().zip(x).enumerate().for_each(|(i, (a, &b))| *a = term.of(i, b)),
     }
@@ -261,7 +263,7 @@ fn reduce_few<M: Monoid, const WIDTH: usize>(x: &[M::T], term: impl Term<M::T>) 
 
 /// Reduces `HALF` to twice as many elements, of which those in the middle may take part twice.
 #[inline(always)]
-fn reduce_overlapping<M: Monoid, const HALF: usize>(x: &[M::T], term: impl Term<M::T>) -> M::T {
+fn reduce_overlapping<M: Monoid, P: Term<M::T>, const HALF: usize>(x: &[P::From], term: P) -> M::T {
     let last = x.len() - HALF;
     let (x, y, rest) = (&x[..HALF], &x[last..][..HALF], term.from(last));
     let mut acc: [M::T; HALF] = std::array::from_fn(|i| M::join(term.of(i, x[i]), rest.of(i, y[i])));
@@ -278,29 +280,29 @@ fn reduce_overlapping<M: Monoid, const HALF: usize>(x: &[M::T], term: impl Term<
 /// Reduces at most `RUN` contiguous elements. `WIDE` says that there are 32 registers of 64 bytes, which hold all
 /// accumulators: memory is then read in one go, as prefetching wants it.
 #[inline(always)]
-pub fn reduce_run<M: Monoid, const WIDE: bool>(x: &[M::T], term: impl Term<M::T>) -> M::T {
+pub fn reduce_run<M: Monoid, P: Term<M::T>, const WIDE: bool>(x: &[P::From], term: P) -> M::T {
     // A pair of numbers is aligned as one of them.
     if align_of::<M::T>() < size_of::<M::T>() {
-        return reduce_pairs::<M>(x, term);
+        return reduce_pairs::<M, P>(x, term);
     }
     match x.len() {
-        ..=32 => return reduce_few::<M, 32>(x, term),
-        33..=64 => return reduce_few::<M, 64>(x, term),
-        65..=LANES => return reduce_few::<M, LANES>(x, term),
+        ..=32 => return reduce_few::<M, P, 32>(x, term),
+        33..=64 => return reduce_few::<M, P, 64>(x, term),
+        65..=LANES => return reduce_few::<M, P, LANES>(x, term),
         _ => {}
     }
     let mut acc = [M::IDENTITY; LANES];
     match (WIDE, size_of::<M::T>()) {
-        (true, ..=8) => accumulate::<M, LANES>(&mut acc, x, term),
-        (false, ..=4) => accumulate::<M, { LANES / 2 }>(&mut acc, x, term),
-        _ => accumulate::<M, { LANES / 4 }>(&mut acc, x, term),
+        (true, ..=8) => accumulate::<M, P, LANES>(&mut acc, x, term),
+        (false, ..=4) => accumulate::<M, P, { LANES / 2 }>(&mut acc, x, term),
+        _ => accumulate::<M, P, { LANES / 4 }>(&mut acc, x, term),
     }
     collapse::<M>(&mut acc)
 }
 
 /// `reduce_run` in loops that are not unrolled: pairs of numbers would take more code than that is worth.
 #[inline(always)]
-fn reduce_pairs<M: Monoid>(x: &[M::T], term: impl Term<M::T>) -> M::T {
+fn reduce_pairs<M: Monoid, P: Term<M::T>>(x: &[P::From], term: P) -> M::T {
     let mut acc = [M::IDENTITY; LANES];
     for (c, chunk) in x.chunks(LANES).enumerate() {
         let term = term.from(c * LANES);
@@ -320,12 +322,12 @@ fn reduce_pairs<M: Monoid>(x: &[M::T], term: impl Term<M::T>) -> M::T {
 /// Reduces a contiguous row. Runs are combined like the digits of a counter, so that each result takes part in
 /// as many joins as the logarithm of the number of runs, in an order that the length alone decides.
 #[inline(always)]
-pub fn reduce_row<M: Monoid, const WIDE: bool>(x: &[M::T], term: impl Term<M::T>) -> M::T {
+pub fn reduce_row<M: Monoid, P: Term<M::T>, const WIDE: bool>(x: &[P::From], term: P) -> M::T {
     if x.len() < FEW {
         match x.len() {
-            5..=8 if M::FREE => return reduce_overlapping::<M, 4>(x, term),
-            9..=16 if M::FREE => return reduce_overlapping::<M, 8>(x, term),
-            17.. if M::FREE => return reduce_overlapping::<M, 16>(x, term),
+            5..=8 if M::FREE => return reduce_overlapping::<M, P, 4>(x, term),
+            9..=16 if M::FREE => return reduce_overlapping::<M, P, 8>(x, term),
+            17.. if M::FREE => return reduce_overlapping::<M, P, 16>(x, term),
             _ => {}
         }
         return x.iter().enumerate().fold(M::IDENTITY, |a, (i, &b)| M::join(a, term.of(i, b)));
@@ -333,7 +335,7 @@ pub fn reduce_row<M: Monoid, const WIDE: bool>(x: &[M::T], term: impl Term<M::T>
     let mut levels = [MaybeUninit::<M::T>::uninit(); LEVELS];
     let mut count = 0usize;
     for (k, run) in x.chunks(RUN).enumerate() {
-        let mut value = reduce_run::<M, WIDE>(run, term.from(k * RUN));
+        let mut value = reduce_run::<M, P, WIDE>(run, term.from(k * RUN));
         if x.len() <= RUN {
             return value;
         }
@@ -720,7 +722,7 @@ fn arg_part<T: Ordered, P: Place>(x: &[T], out: &mut [u8], dims: [usize; 3], max
 /// The first place in a row of its best element, of which `M` makes the value.
 #[inline(always)]
 fn arg_row<M: Monoid<T: Ordered>>(row: &[M::T]) -> usize {
-    let best = reduce_row::<M, false>(row, Itself);
+    let best = reduce_row::<M, _, false>(row, Itself);
     match row.len() {
         16.. => first_of::<M::T, 16>(row, best),
         8.. => first_of::<M::T, 8>(row, best),

@@ -55,7 +55,7 @@ pub fn reduce<M: Monoid, const WIDE: bool>(x: &[M::T], n: usize, out: &mut [M::T
         8 => unrolled::<M, 8>(x, out),
         ..FEW if transposed::<M::T>(out.len()) => in_sequence::<M>(x, n, out),
         FEW..=LANES if transposed::<M::T>(out.len()) => in_halves::<M>(x, n, out),
-        _ => x.chunks_exact(n).zip(out).for_each(|(x, out)| *out = reduce_row::<M, WIDE>(x, Itself)),
+        _ => x.chunks_exact(n).zip(out).for_each(|(x, out)| *out = reduce_row::<M, _, WIDE>(x, Itself)),
     }
 }
 

@@ -119,7 +119,7 @@ pub unsafe fn join_columns<T: Copy>(columns: &[*const T], n: usize, dst: *mut T)
     true
 }
 
-/// Defines a copy of `N` alternating arrays, compiled for the baseline and for AVX2.
+/// Defines a copy, compiled for the baseline and for AVX2.
 macro_rules! alternate {
     ($name:ident, $N:ident, ($($x:ident: $X:ty),*), $body:block) => {
         unsafe fn $name<T: Copy, const $N: usize>($($x: $X),*) {
@@ -145,6 +145,7 @@ macro_rules! alternate {
         }
     };
 }
+pub(super) use alternate;
 alternate!(taken_apart, N, (p: Pair<T>), {
     let src = std::slice::from_raw_parts(p.src.cast::<[T; N]>(), p.columns);
     for (i, x) in src.iter().enumerate() {

@@ -2,7 +2,8 @@
 //!
 //! What a view is, `ferrax_loops::passes::view` says.
 
-use crate::library::movement::{self, Axis};
+use crate::elementwise::kernel::by_size;
+use crate::library::movement::{self, Axis, copy_axes, merge};
 use ferrax_base::{Result, Shape, shape::strides as row_major};
 use ferrax_loops::passes::view::{Axes, View};
 use smallvec::SmallVec;
@@ -42,24 +43,38 @@ impl Rows {
         at + left as isize * outer.1
     }
 
-    /// Puts the rows `r0..r1` of `inner` elements side by side.
+    /// Puts the rows `r0..r1` of `inner` elements side by side, or, with `back`, rows that lie so where those are: as many at once
+    /// as lie at regular distances along two axes.
     ///
     /// # Safety
-    /// The root must hold the view, and the result have room.
-    pub unsafe fn gather(&self, size: u8, root: *const u8, dst: *mut u8, (r0, r1): (usize, usize), inner: usize) {
-        let bytes = inner * size as usize;
-        let (extent, stride) = self.axes.last().copied().unwrap_or((1, 0));
+    /// The root must hold the view, and `side` be as many rows that lie side by side.
+    pub unsafe fn copy(
+        &self,
+        back: bool,
+        size: u8,
+        (root, side): (*mut u8, *mut u8),
+        (r0, r1): (usize, usize),
+        inner: usize,
+    ) {
+        let elements = |bytes: isize| bytes / isize::from(size);
+        let (near, stride) = self.axes.last().copied().unwrap_or((1, 0));
+        let (far, step) = self.axes.len().checked_sub(2).map_or((1, 0), |k| self.axes[k]);
         let mut row = r0;
         while row < r1 {
-            let count = (extent - row % extent).min(r1 - row);
-            let rows = Axis { n: count, src: stride / isize::from(size), dst: inner as isize };
-            let elements = Axis { n: inner, src: self.step, dst: 1 };
+            let (at, left) = (row % near, r1 - row);
+            let whole = if at == 0 { (left / near).min(far - row / near % far) } else { 0 };
+            let (groups, rows) = if whole > 0 { (whole, near) } else { (1, (near - at).min(left)) };
+            let there = [elements(step), elements(stride), self.step];
+            let here = [(rows * inner) as isize, inner as isize, 1];
+            let (from, to) = if back { (&here, &there) } else { (&there, &here) };
+            let axes = merge(&[groups, rows, inner], from, to);
             // SAFETY: the caller's contract.
             unsafe {
-                let (src, dst) = (root.offset(self.offset(row)), dst.add((row - r0) * bytes));
-                movement::copy_rows(size, rows, elements, src, dst);
+                let (root, side) = (root.offset(self.offset(row)), side.add((row - r0) * inner * size as usize));
+                let (src, dst) = if back { (side, root) } else { (root, side) };
+                by_size!(size, T => copy_axes::<T>(&axes, src.cast(), dst.cast()));
             }
-            row += count;
+            row += groups * rows;
         }
     }
 }

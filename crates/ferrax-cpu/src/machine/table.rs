@@ -3,7 +3,7 @@
 //! The handlers here are for lanes of 4 bytes; `wide.rs` has those for 8. Values of `bool` and of the integers up to 16 bits take a lane each, extended;
 //! bf16 and f16 are f32 in the lanes, rounded after every operation. Expressions are those of `elementwise/mod.rs`.
 
-use crate::elementwise::convert::{bf16_bits, odd_i32, odd_u32};
+use crate::elementwise::convert::{bf16_bits, odd_i32, odd_u32, saturating};
 use crate::elementwise::{
     comparisons, float_binary, float_power, float_unary, integer_binary, integer_power, integer_unary, wrapping_pow,
 };
@@ -191,9 +191,6 @@ pub fn convert(lane: usize, from: DType, to: DType) -> Option<Option<Handler>> {
         };
     }
     let (a, b) = (lanes(from)?, lanes(to)?);
-    if from == DType::F32 && to == DType::I32 {
-        return Some(Some(map!(x: f32 => i32, to_i32(x))));
-    }
     let half = matches!(to, DType::BF16 | DType::F16);
     if half && from == DType::U32 {
         return Some(Some(map!(x: u32 => f32, odd_u32(x))));
@@ -209,21 +206,10 @@ pub fn convert(lane: usize, from: DType, to: DType) -> Option<Option<Handler>> {
         return Some(None);
     }
     Some(Some(match a {
-        Lanes::F32 => by_target!(f32),
+        Lanes::F32 => saturating!(map, to, by_target!(f32)),
         Lanes::I32 => by_target!(i32),
         Lanes::U32 => by_target!(u32),
     }))
-}
-
-/// `x as i32` in a form that takes vectors.
-#[inline(always)]
-fn to_i32(x: f32) -> i32 {
-    let low = if x > -2_147_483_648.0 { x } else { -2_147_483_648.0 };
-    let inside = if low < 2_147_483_520.0 { low } else { 2_147_483_520.0 };
-    // SAFETY: the value is in the range of i32, and NaN became the lowest.
-    let y = unsafe { inside.to_int_unchecked::<i32>() };
-    let y = if x >= 2_147_483_648.0 { i32::MAX } else { y };
-    if x.is_nan() { 0 } else { y }
 }
 
 /// Rounds lanes to a half format.
@@ -468,19 +454,6 @@ fn half_bits(x: f32) -> u16 {
 mod tests {
     use super::*;
     use half::f16;
-
-    #[test]
-    fn integers_saturate_as_casts_do() {
-        for i in 0..1_000_000u32 {
-            let x = f32::from_bits(i.wrapping_mul(429_496_729));
-            assert_eq!(to_i32(x), x as i32, "{x:e}");
-        }
-        for x in
-            [f32::NAN, f32::INFINITY, -f32::INFINITY, 2147483520.0, 2147483648.0, -2147483648.0, -2147483904.0, -0.5]
-        {
-            assert_eq!(to_i32(x), x as i32, "{x:e}");
-        }
-    }
 
     #[test]
     fn halves_convert_as_the_half_crate_does() {

@@ -459,6 +459,7 @@ incomplete::pair_tiles! { f64:
 pub fn pow<const F: bool>(x: f64, y: f64) -> f64 {
     powers::pow::<F, true>(x, y)
 }
+powers::power_tile!(f64);
 
 /// Angle of the point (x, y).
 #[inline(always)]

@@ -133,6 +133,41 @@ pub fn pow<const F: bool, const D: bool>(x: f64, y: f64) -> f64 {
     if (y == 0.0) | (x == 1.0) { 1.0 } else { r }
 }
 
+macro_rules! power_tile {
+    ($T:ident) => {
+        /// Powers of a tile: where y is 1/2 or -1/2, square roots and their inverses.
+        ///
+        /// # Safety
+        /// None; it is called like functions that have some.
+        #[inline(always)]
+        pub unsafe fn pow_all<const F: bool, const W: bool, const N: usize>(x: &[$T; N], y: &[$T; N], o: &mut [$T; N]) {
+            let (mut all, mut any, mut below) = (true, false, false);
+            for i in 0..N {
+                let half = y[i].abs() == 0.5;
+                (all, any, below) = (all & half, any | half, below | (y[i] == -0.5));
+            }
+            if !all {
+                for i in 0..N {
+                    o[i] = pow::<F>(x[i], y[i]);
+                }
+            }
+            if any {
+                for i in 0..N {
+                    // A power of -0 is +0, and one of -∞ is infinite.
+                    let root = if x[i] == $T::NEG_INFINITY { $T::INFINITY } else { (x[i] + 0.0).sqrt() };
+                    o[i] = if y[i].abs() == 0.5 { root } else { o[i] };
+                }
+            }
+            if below {
+                for i in 0..N {
+                    o[i] = if y[i] == -0.5 { 1.0 / o[i] } else { o[i] };
+                }
+            }
+        }
+    };
+}
+pub(super) use power_tile;
+
 /// Cube root.
 #[inline(always)]
 pub fn cbrt<const F: bool, const D: bool>(x: f64) -> f64 {

@@ -321,6 +321,7 @@ pub fn atan2<const F: bool>(y: f32, x: f32) -> f32 {
 }
 
 powers::quotient_and_remainder!(f32);
+powers::power_tile!(f32);
 
 /// Remainders of a tile: what the division leaves, with the sign of x. All steps are exact, of large quotients in double precision.
 ///

@@ -121,6 +121,32 @@ fn powers() {
     }
 }
 
+/// Roots are exact to half a unit, also beside other powers.
+#[test]
+fn roots_as_powers() {
+    let bases: Vec<f64> = SPECIAL.iter().copied().chain(numbers(500, 40)).collect();
+    for pair in bases.windows(2) {
+        for y in [0.5, -0.5] {
+            let (x, y) = ([pair[0], pair[0], pair[1]], [y, 1.5, y]);
+            let (mut wide, mut all, mut some) = ([0.0; 3], [0.0; 3], [0.0; 3]);
+            // SAFETY: none is needed.
+            unsafe {
+                double::pow_all::<true, false, 3>(&x, &y, &mut wide);
+                single::pow_all::<true, false, 3>(&x.map(|x| x as f32), &[y[0] as f32; 3], &mut all);
+                single::pow_all::<true, false, 3>(&x.map(|x| x as f32), &y.map(|y| y as f32), &mut some);
+            }
+            for i in [0, 2] {
+                let wanted = x[i].powf(y[i]);
+                assert!(ulps(wide[i], wanted) <= 2.0, "{:e} ** {}: {:e}, not {wanted:e}", x[i], y[i], wide[i]);
+                let wanted = f64::from(x[i] as f32).powf(y[i]);
+                let most = if y[i] > 0.0 { 0.5 } else { 1.5 };
+                assert!(ulps32(all[i], wanted) <= most, "{:e} ** {}: {:e}, not {wanted:e}", x[i], y[i], all[i]);
+                assert!(all[i].to_bits() == some[i].to_bits() || all[i].is_nan() && some[i].is_nan());
+            }
+        }
+    }
+}
+
 #[test]
 fn angles() {
     let sizes = numbers(5_000, 1000);

@@ -99,6 +99,7 @@ pub(crate) fn plan(graph: Arc<Graph>, donation: Donation<'_>, machine: bool) -> 
     let graph = checked(passes::fold_transpositions(graph))?;
     let graph = if machine { checked(crate::plan::constants::fold(graph))? } else { graph };
     let graph = if machine { checked(passes::fractions(graph))? } else { graph };
+    let graph = if machine { checked(passes::paddings(graph))? } else { graph };
     let graph = checked(passes::hoist(graph))?;
     let graph = if machine { checked(passes::split_states(graph))? } else { graph };
     let graph = if machine { checked(passes::on_parts(graph))? } else { graph };

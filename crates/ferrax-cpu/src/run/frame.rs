@@ -159,7 +159,13 @@ impl Frame {
                     by_size!(*size, T => std::slice::from_raw_parts_mut(dst.cast::<T>(), *n).fill(*src.cast::<T>()));
                 }
                 Step::Rows { src, dst, size, n, inner } => {
-                    movement::repeat_each(*size, self.ptrs[*src as usize], self.ptrs[*dst as usize], n / inner, *inner);
+                    movement::repeat_each(
+                        *size,
+                        (self.ptrs[*src as usize], 1),
+                        self.ptrs[*dst as usize],
+                        n / inner,
+                        *inner,
+                    );
                 }
                 Step::Repeat { src, dst, size, n, len } => {
                     movement::repeat_all(*size, self.ptrs[*src as usize], self.ptrs[*dst as usize], *len, n / len);

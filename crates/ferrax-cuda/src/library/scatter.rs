@@ -15,7 +15,7 @@ use crate::print::elementwise::binary;
 use crate::print::kernel::{BLOCK, Kernel, blocks, element_loop, finish};
 use crate::print::types::{c_type, compute, is_narrow, narrowed, unsigned, widened};
 use ferrax_base::{DType, Result, bail};
-use ferrax_loops::{BinaryOp, IndexMode, Node, ScatterDims, ScatterOp, Type};
+use ferrax_loops::{IndexMode, Node, ScatterDims, ScatterOp, Type};
 
 /// Updates of an element that a thread reads by itself.
 const ALONE: usize = 32;
@@ -310,14 +310,7 @@ impl Scatter<'_> {
     /// What an update makes of what is there.
     fn joined(&self, before: &str, update: &str) -> Result<String> {
         let d = self.whole.dtype;
-        let op = match self.op {
-            ScatterOp::Set => return Ok(update.to_owned()),
-            ScatterOp::Add => BinaryOp::Add,
-            ScatterOp::Sub => BinaryOp::Sub,
-            ScatterOp::Mul => BinaryOp::Mul,
-            ScatterOp::Min => BinaryOp::Min,
-            ScatterOp::Max => BinaryOp::Max,
-        };
+        let Some(op) = self.op.joining() else { return Ok(update.to_owned()) };
         if !d.is_number() && !d.is_bool() {
             bail!(NotImplemented, "the CUDA engine has no scatter of {d} by {:?}", self.op);
         }

@@ -1,6 +1,6 @@
 //! Passes over the kernel graph that every engine with kernels of its own needs.
 //!
-//! Seven rewrite a graph: [`fold_transpositions`], [`fractions`](fractions()), [`hoist`], [`split_states`], [`on_parts`], [`recompute`], [`spread_counts`]. [`mod@segments`] cuts programs for engines whose
+//! Eight rewrite a graph: [`fold_transpositions`], [`fractions`](fractions()), [`paddings`](paddings()), [`hoist`], [`split_states`], [`on_parts`], [`recompute`], [`spread_counts`]. [`mod@segments`] cuts programs for engines whose
 //! own cannot call the host. [`order`] finds which nodes run together and where
 //! each value's elements are; what an engine's kernels take, it asks a [`Target`]. No pass changes a bit of a result:
 //! nodes compute the same from the same operands wherever they stand.
@@ -11,6 +11,7 @@ pub mod counts;
 pub mod fractions;
 pub mod hoist;
 pub mod order;
+pub mod paddings;
 pub mod parts;
 pub mod pieces;
 pub mod recompute;
@@ -23,6 +24,7 @@ pub mod view;
 pub use counts::spread_counts;
 pub use fractions::fractions;
 pub use hoist::hoist;
+pub use paddings::paddings;
 pub use parts::on_parts;
 pub use recompute::recompute;
 pub use segments::segments;
@@ -38,8 +40,6 @@ use std::sync::Arc;
 pub trait Target {
     /// The widths of lanes, in bytes; the one that is preferred first.
     fn widths(&self) -> &'static [usize];
-    /// Rows of fewer elements run together, with what is theirs spread to full size.
-    fn short(&self) -> usize;
     /// Whether lanes of some width hold a dtype.
     fn holds(&self, d: DType) -> bool;
     /// Whether there is what an elementwise node computes, in lanes of `lane` bytes.

@@ -34,6 +34,7 @@ pub(crate) struct Regions {
     pub places: Vec<Place>,
     pub reduces: Vec<Reduce>,
     pub expands: Vec<Expand>,
+    pub puts: Vec<Expand>,
     pub columns: Vec<Column>,
     /// Where the rows of views begin.
     pub views: Vec<Rows>,
@@ -89,6 +90,7 @@ pub(crate) struct Phase {
     pub reduces: Range,
     pub columns: Range,
     pub expands: Range,
+    pub puts: Range,
 }
 
 /// A reduction of rows at the end of a phase.
@@ -106,7 +108,8 @@ pub(crate) struct Reduce {
     pub dtype: DType,
 }
 
-/// An operand that is spread to full size in scratch memory, where rows are too short to run one by one.
+/// An operand that is spread to full size in scratch memory, where rows are too short to run one by one; or a result
+/// there that goes to rows elsewhere.
 #[derive(Clone, Copy)]
 pub(crate) struct Expand {
     pub from: Place,

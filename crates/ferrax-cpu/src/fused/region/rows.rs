@@ -136,18 +136,18 @@ macro_rules! from_memory {
     ($feed:ident, $whole:ident, $rows:ident, $wide:literal, $features:literal) => {
         #[cfg_attr(target_arch = "x86_64", target_feature(enable = $features))]
         unsafe fn $feed<M: Monoid<T: Bits>, P: Operand<M::T>>(state: &mut Running, [x, y]: [*const u8; 2], n: usize) {
-            // SAFETY: the caller passes n elements, lanes of the element type, and the other operand.
-            let (x, term) = unsafe { (std::slice::from_raw_parts(x.cast::<M::T>(), n), P::new(y)) };
+            // SAFETY: the caller passes n elements as the term has them, and the other operand.
+            let (x, term) = unsafe { (std::slice::from_raw_parts(x.cast::<P::From>(), n), P::new(y)) };
             for (k, run) in x.chunks(RUN).enumerate() {
-                carry::<M>(state, reduce_run::<M, $wide>(run, term.from(k * RUN)), 0);
+                carry::<M>(state, reduce_run::<M, P, $wide>(run, term.from(k * RUN)), 0);
             }
         }
 
         #[cfg_attr(target_arch = "x86_64", target_feature(enable = $features))]
         unsafe fn $whole<M: Monoid<T: Bits>, P: Operand<M::T>>([x, y]: [*const u8; 2], n: usize) -> u64 {
-            // SAFETY: the caller passes n elements, lanes of the element type, and the other operand.
+            // SAFETY: the caller passes n elements as the term has them, and the other operand.
             let (x, term) = unsafe { (std::slice::from_raw_parts(x.cast(), n), P::new(y)) };
-            reduce_row::<M, $wide>(x, term).bits()
+            reduce_row::<M, P, $wide>(x, term).bits()
         }
 
         #[cfg_attr(target_arch = "x86_64", target_feature(enable = $features))]

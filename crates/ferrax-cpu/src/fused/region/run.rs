@@ -217,9 +217,9 @@ impl Worker<'_> {
                 let (src, dst) = (self.address(&e.from, r0, r0), self.address(&e.to, r0, r0));
                 if let Src::View(k) = e.from.src {
                     let rows = &regions.views[k as usize];
-                    rows.gather(e.size, self.slots[rows.slot as usize], dst, (r0, r1), self.region.inner);
+                    rows.copy(false, e.size, (self.slots[rows.slot as usize], dst), (r0, r1), self.region.inner);
                 } else if e.from.step == 0 {
-                    movement::repeat_each(e.size, src, dst, r1 - r0, self.region.inner);
+                    movement::repeat_each(e.size, (src, 1), dst, r1 - r0, self.region.inner);
                 } else if r1 - r0 > self.spread {
                     // The same for every block.
                     movement::repeat_all(e.size, src, dst, self.region.inner, r1 - r0);
@@ -237,6 +237,13 @@ impl Worker<'_> {
             if phase.code != NONE {
                 self.fill(phase, r0, r0);
                 self.tiles(phase, r0, 0, n);
+            }
+            for put in &regions.puts[phase.puts.0 as usize..phase.puts.1 as usize] {
+                if let Src::View(k) = put.to.src {
+                    let rows = &regions.views[k as usize];
+                    let ends = (self.slots[rows.slot as usize], self.address(&put.from, r0, r0));
+                    rows.copy(true, put.size, ends, (r0, r1), self.region.inner);
+                }
             }
             reduces.iter().for_each(|reduce| self.reduce_rows(reduce, r0, r1));
             self.join_columns(columns, r0, r1);

@@ -1,4 +1,5 @@
-//! Sums whose terms are made as the row is read: squares, products, and squares of distances from a value of the row.
+//! Sums whose terms are made as the row is read: squares, products, and squares of distances from a value of the row; and
+//! reductions of bfloat16 numbers.
 //!
 //! A phase that ends in such a sum, as the second one of a variance does, needs no program for it: loading, the operation
 //! and the addition stay in registers, which is about twice as fast as to join the tiles of a program to
@@ -6,8 +7,9 @@
 //! Read next: `rows.rs` for the sums, `plan/region/terms.rs` for where they are found.
 
 use super::rows::{Bits, FromMemory};
-use crate::library::reduce::{Itself, Monoid, SumF32, SumF64, Term};
+use crate::library::reduce::{Itself, MaxF32, MinF32, Monoid, ProdF32, SumF32, SumF64, Term};
 use ferrax_base::DType;
+use ferrax_loops::ReduceOp;
 use std::ops::{Mul, Sub};
 
 /// A term that may have a second operand in memory.
@@ -19,7 +21,7 @@ pub trait Operand<T>: Term<T> {
     unsafe fn new(at: *const u8) -> Self;
 }
 
-impl<T> Operand<T> for Itself {
+impl<T: Copy> Operand<T> for Itself {
     #[inline(always)]
     unsafe fn new(_: *const u8) -> Self {
         Itself
@@ -31,13 +33,10 @@ impl<T> Operand<T> for Itself {
 struct Square;
 
 impl<T: Copy + Mul<Output = T>> Term<T> for Square {
+    type From = T;
     #[inline(always)]
     fn of(self, _: usize, x: T) -> T {
         x * x
-    }
-    #[inline(always)]
-    fn from(self, _: usize) -> Self {
-        self
     }
 }
 
@@ -53,13 +52,10 @@ impl<T: Copy + Mul<Output = T>> Operand<T> for Square {
 struct SquareAbout<T>(T);
 
 impl<T: Copy + Mul<Output = T> + Sub<Output = T>> Term<T> for SquareAbout<T> {
+    type From = T;
     #[inline(always)]
     fn of(self, _: usize, x: T) -> T {
         (x - self.0) * (x - self.0)
-    }
-    #[inline(always)]
-    fn from(self, _: usize) -> Self {
-        self
     }
 }
 
@@ -76,6 +72,7 @@ impl<T: Copy + Mul<Output = T> + Sub<Output = T>> Operand<T> for SquareAbout<T> 
 struct Times<T>(*const T);
 
 impl<T: Copy + Mul<Output = T>> Term<T> for Times<T> {
+    type From = T;
     #[inline(always)]
     fn of(self, i: usize, x: T) -> T {
         // SAFETY: the other row has as many elements (`Operand::new`).
@@ -92,6 +89,36 @@ impl<T: Copy + Mul<Output = T>> Operand<T> for Times<T> {
     unsafe fn new(at: *const u8) -> Self {
         Times(at.cast())
     }
+}
+
+/// A bfloat16 number in float32.
+#[derive(Clone, Copy)]
+struct Widened;
+
+impl Term<f32> for Widened {
+    type From = u16;
+    #[inline(always)]
+    fn of(self, _: usize, x: u16) -> f32 {
+        f32::from_bits(u32::from(x) << 16)
+    }
+}
+
+impl Operand<f32> for Widened {
+    #[inline(always)]
+    unsafe fn new(_: *const u8) -> Self {
+        Widened
+    }
+}
+
+/// How bfloat16 numbers are reduced in float32.
+pub fn widened(op: ReduceOp) -> Option<FromMemory> {
+    Some(match op {
+        ReduceOp::Sum => FromMemory::of::<SumF32, Widened>(),
+        ReduceOp::Prod => FromMemory::of::<ProdF32, Widened>(),
+        ReduceOp::Max => FromMemory::of::<MaxF32, Widened>(),
+        ReduceOp::Min => FromMemory::of::<MinF32, Widened>(),
+        _ => return None,
+    })
 }
 
 /// What is summed up.

@@ -18,7 +18,8 @@ impl Regions {
             for p in spread.chain(places.iter().filter(|p| !p.written)) {
                 self.place(r, phase, (p, false), see)?;
             }
-            for p in places.iter().filter(|p| p.written) {
+            let puts = &self.puts[phase.puts.0 as usize..phase.puts.1 as usize];
+            for p in places.iter().filter(|p| p.written).chain(puts.iter().map(|put| &put.to)) {
                 self.place(r, phase, (p, true), see)?;
             }
             let reduced = reduces.iter().flat_map(|x| [Some(&x.from), x.with.as_ref()]).flatten();

@@ -1,7 +1,8 @@
 //! Many small products: sixteen of them at once, a lane each.
 //!
 //! The matrices of sixteen batches are transposed, so that a vector holds one element of each. Elements are summed in the
-//! order of a product alone (`matmul/tile.rs`, `matmul/vector.rs`), with its bits. Read next: `transposition.rs`.
+//! order of a product alone (`matmul/tile.rs`, `matmul/vector.rs`), with its bits. The smallest ones, whose right factor is four
+//! by four at most, are computed one by one in loops of known lengths. Read next: `transposition.rs`.
 
 use super::{Batches, Sizes};
 use crate::library::matmul::{Kernels, Matrix, Product};
@@ -14,6 +15,8 @@ const LANES: usize = 16;
 /// Elements of a matrix, sums of an element and products of all at most: larger ones fill vectors by themselves.
 const MOST: usize = 64;
 const DEEPEST: usize = 8;
+/// Sums of an element at most that are halved.
+const SUMS: usize = 32;
 const PRODUCTS: usize = 256;
 /// Groups of `LANES` batches that a thread takes.
 const GROUPS: usize = 32;
@@ -33,12 +36,13 @@ impl<'a, T: Kernels> Small<'a, T> {
     /// The products, if they are many, small, and their matrices one step apart.
     pub fn new(first: Product<T>, batches: &'a Batches) -> Option<Self> {
         let Product { m, n, k, .. } = first;
-        let small = k <= DEEPEST && m * k <= MOST && k * n <= MOST && m * n <= MOST && m * n * k <= PRODUCTS;
+        let sums = first.running_sums()?;
+        let deepest = if sums > 1 { sums.min(SUMS) } else { DEEPEST };
+        let small = k <= deepest && m * k <= MOST && k * n <= MOST && m * n <= MOST && m * n * k <= PRODUCTS;
         if !small || batches.count < LANES || !batches.offsets.is_empty() {
             return None;
         }
-        let halves = first.running_sums()? > 1;
-        Some(Small { first, batches, halves })
+        Some(Small { first, batches, halves: sums > 1 })
     }
 
     /// Computes the products, on several threads where it pays.
@@ -49,7 +53,18 @@ impl<'a, T: Kernels> Small<'a, T> {
         let Product { m, n, k, .. } = self.first;
         let groups = self.batches.count.div_ceil(LANES);
         let nanoseconds = groups * (4 * (m * k + k * n + m * n) + m * n * k);
+        let alone = match (self.halves, self.first.b.column) {
+            (true, _) => alone::<T, HALVES>(n, k),
+            (_, 1) => alone::<T, ROWS>(n, k),
+            _ => alone::<T, SPREAD>(n, k),
+        };
         pool::share(nanoseconds as u64, groups.div_ceil(GROUPS), &|_, task| {
+            if let Some(alone) = alone {
+                let first = task * GROUPS * LANES;
+                let end = (first + GROUPS * LANES).min(self.batches.count);
+                // SAFETY: the caller's contract; ranges have results of their own.
+                return unsafe { alone(self.first, self.batches.step, first..end) };
+            }
             let mut tiles = [[[T::ZERO; LANES]; MOST]; 3];
             for group in task * GROUPS..((task + 1) * GROUPS).min(groups) {
                 // SAFETY: the caller's contract; groups have results of their own.
@@ -118,26 +133,33 @@ unsafe fn load<T: Real>(
 /// A tile, and the distances of rows and columns in it.
 type Operand<'a, T> = (&'a [Lane<T>; MOST], (usize, usize));
 
-/// The sums of products, with multiply-add where the machine's products have it.
-fn sums<T: Real>(a: Operand<'_, T>, b: Operand<'_, T>, out: &mut [Lane<T>; MOST], s: Sizes, halves: bool) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx2,fma")]
-        fn fused<T: Real>(a: Operand<'_, T>, b: Operand<'_, T>, out: &mut [Lane<T>; MOST], s: Sizes, halves: bool) {
-            sums_body::<T, true>(a, b, out, s, halves);
+/// Defines a function that has multiply-add where the machine's products have it.
+macro_rules! fused {
+    ($name:ident<T$(, $C:ident: $N:ty)*>($($x:ident: $X:ty),*) => $body:ident) => {
+        unsafe fn $name<T: Real$(, const $C: $N)*>($($x: $X),*) {
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx2,fma")]
+                unsafe fn fused<T: Real$(, const $C: $N)*>($($x: $X),*) {
+                    // SAFETY: the caller's contract.
+                    unsafe { $body::<T, true$(, $C)*>($($x),*) }
+                }
+                if !matches!(crate::simd::set(), crate::simd::Set::Plain) {
+                    // SAFETY: the caller's contract; other sets of vectors are there with these instructions.
+                    return unsafe { fused::<T$(, $C)*>($($x),*) };
+                }
+            }
+            // SAFETY: the caller's contract.
+            unsafe { $body::<T, { cfg!(not(target_arch = "x86_64")) }$(, $C)*>($($x),*) }
         }
-        if matches!(crate::simd::set(), crate::simd::Set::Plain) {
-            return sums_body::<T, false>(a, b, out, s, halves);
-        }
-        // SAFETY: sets of vectors other than the plain ones are there with these instructions.
-        unsafe { fused(a, b, out, s, halves) }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    sums_body::<T, true>(a, b, out, s, halves);
+    };
 }
 
+// The sums of products.
+fused!(sums<T>(a: Operand<'_, T>, b: Operand<'_, T>, out: &mut [Lane<T>; MOST], s: Sizes, halves: bool) => sums_body);
+
 #[inline(always)]
-fn sums_body<T: Real, const F: bool>(
+unsafe fn sums_body<T: Real, const F: bool>(
     (a, a_steps): Operand<'_, T>,
     (b, b_steps): Operand<'_, T>,
     out: &mut [Lane<T>; MOST],
@@ -146,31 +168,32 @@ fn sums_body<T: Real, const F: bool>(
 ) {
     for i in 0..s.m {
         for j in 0..s.n {
-            let factors = |k: usize| (&a[i * a_steps.0 + k * a_steps.1], &b[k * b_steps.0 + j * b_steps.1]);
-            out[i * s.n + j] = if halves { in_halves::<T, F>(s.k, factors) } else { in_order::<T, F>(s.k, factors) };
+            let factors = |k: usize| (a[i * a_steps.0 + k * a_steps.1], b[k * b_steps.0 + j * b_steps.1]);
+            out[i * s.n + j] =
+                if halves { in_halves::<T, F, LANES>(s.k, factors) } else { in_order::<T, F, LANES>(s.k, factors) };
         }
     }
 }
 
 /// The products of the lanes of x and y, added to sums.
 #[inline(always)]
-fn joined<T: Real, const F: bool>((x, y): (&Lane<T>, &Lane<T>), sum: Lane<T>) -> Lane<T> {
+fn joined<T: Real, const F: bool, const L: usize>((x, y): ([T; L], [T; L]), sum: [T; L]) -> [T; L] {
     std::array::from_fn(|l| T::fma::<F>(x[l], y[l], sum[l]))
 }
 
 #[inline(always)]
-fn in_order<'a, T: Real, const F: bool>(n: usize, factors: impl Fn(usize) -> (&'a Lane<T>, &'a Lane<T>)) -> Lane<T> {
-    (0..n).fold([T::ZERO; LANES], |sum, k| joined::<T, F>(factors(k), sum))
+fn in_order<T: Real, const F: bool, const L: usize>(n: usize, factors: impl Fn(usize) -> ([T; L], [T; L])) -> [T; L] {
+    (0..n).fold([T::ZERO; L], |sum, k| joined::<T, F, L>(factors(k), sum))
 }
 
 /// Half of the sums are added to the other half until one is left; those that no product joins are zero.
 #[inline(always)]
-fn in_halves<'a, T: Real, const F: bool>(n: usize, factors: impl Fn(usize) -> (&'a Lane<T>, &'a Lane<T>)) -> Lane<T> {
-    let zero = [T::ZERO; LANES];
-    let add = |x: Lane<T>, y: Lane<T>| std::array::from_fn(|l| x[l] + y[l]);
-    let mut sums = [zero; DEEPEST];
+fn in_halves<T: Real, const F: bool, const L: usize>(n: usize, factors: impl Fn(usize) -> ([T; L], [T; L])) -> [T; L] {
+    let zero = [T::ZERO; L];
+    let add = |x: [T; L], y: [T; L]| std::array::from_fn(|l| x[l] + y[l]);
+    let mut sums = [zero; SUMS];
     for (k, sum) in sums[..n].iter_mut().enumerate() {
-        *sum = joined::<T, F>(factors(k), zero);
+        *sum = joined::<T, F, L>(factors(k), zero);
     }
     let mut width = n.next_power_of_two() / 2;
     while width > 0 {
@@ -181,4 +204,63 @@ fn in_halves<'a, T: Real, const F: bool>(n: usize, factors: impl Fn(usize) -> (&
     }
     // Some sum had no product.
     add(sums[0], zero)
+}
+
+/// How a factor is read and products are summed: its rows lie in one piece, or not; or sums are halved.
+const ROWS: u8 = 0;
+const SPREAD: u8 = 1;
+const HALVES: u8 = 2;
+
+/// Products in a range of batches, one by one: a factor of `K` by `N` numbers is in registers.
+type Alone<T> = unsafe fn(Product<T>, (usize, usize), std::ops::Range<usize>);
+
+/// How products with a factor of `k` by `n` numbers are computed one by one, if they are.
+fn alone<T: Real, const FORM: u8>(n: usize, k: usize) -> Option<Alone<T>> {
+    macro_rules! sizes {
+        ($($n:literal)*) => {
+            match (n, k) {
+                $(
+                    ($n, 1) => one_by_one::<T, FORM, $n, 1>,
+                    ($n, 2) => one_by_one::<T, FORM, $n, 2>,
+                    ($n, 3) => one_by_one::<T, FORM, $n, 3>,
+                    ($n, 4) => one_by_one::<T, FORM, $n, 4>,
+                )*
+                _ => return None,
+            }
+        };
+    }
+    Some(sizes!(1 2 3 4))
+}
+
+fused!(one_by_one<T, FORM: u8, N: usize, K: usize>(
+    first: Product<T>,
+    step: (usize, usize),
+    batches: std::ops::Range<usize>
+) => one_by_one_body);
+
+#[inline(always)]
+unsafe fn one_by_one_body<T: Real, const F: bool, const FORM: u8, const N: usize, const K: usize>(
+    Product { m, a, b, c, .. }: Product<T>,
+    step: (usize, usize),
+    batches: std::ops::Range<usize>,
+) {
+    for batch in batches {
+        // SAFETY: the caller's contract: matrices of these sizes.
+        unsafe {
+            let (x, y, c) = (a.ptr.add(batch * step.0), b.ptr.add(batch * step.1), c.add(batch * m * N));
+            let (rows, columns) = (b.row, b.column);
+            let right: [[T; N]; K] = if FORM == ROWS {
+                std::array::from_fn(|k| y.offset(k as isize * rows).cast::<[T; N]>().read())
+            } else {
+                std::array::from_fn(|k| std::array::from_fn(|j| *y.offset(k as isize * rows + j as isize * columns)))
+            };
+            for i in 0..m {
+                let left: [T; K] = std::array::from_fn(|k| *x.offset(i as isize * a.row + k as isize * a.column));
+                let factors = |k: usize| ([left[k]; N], right[k]);
+                let sums =
+                    if FORM == HALVES { in_halves::<T, F, N>(K, factors) } else { in_order::<T, F, N>(K, factors) };
+                c.add(i * N).cast::<[T; N]>().write(sums);
+            }
+        }
+    }
 }

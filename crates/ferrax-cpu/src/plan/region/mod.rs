@@ -49,10 +49,6 @@ impl Target for Machine {
         &WIDTHS
     }
 
-    fn short(&self) -> usize {
-        SHORT
-    }
-
     fn adds_outer(&self, g: &Graph, dot: &Node) -> bool {
         Planned::of(g, dot).is_some_and(|p| p.is_outer()) && g.ty(dot.first).size() <= SUMMED
     }
@@ -205,7 +201,7 @@ impl Planner<'_> {
         self.region.arrays.clear();
         let (first_phase, first_place) = (self.out.regions.phases.len() as u32, self.out.regions.places.len());
         let (first_reduce, first_expand) = (self.out.regions.reduces.len(), self.out.regions.expands.len());
-        let first_column = self.out.regions.columns.len();
+        let (first_column, first_put) = (self.out.regions.columns.len(), self.out.regions.puts.len());
         let first_note = self.out.regions.notes.len() as u32;
         for k in 0..m.phases.len() {
             self.emit_phase(&mut m, k)?;
@@ -220,7 +216,8 @@ impl Planner<'_> {
         let states = m.tiles as usize * TILE;
         let staged = states + m.states as usize * LANES * lane;
         let arrays = staged + m.staged as usize * TILE;
-        let end = arrays + self.place_arrays(block, (first_place, first_reduce, first_expand, first_column));
+        let firsts = [first_place, first_reduce, first_expand, first_column, first_put];
+        let end = arrays + self.place_arrays(block, firsts);
         let end = self.place_columns(first_column, end, inner * lane);
         let region = Region {
             n,
@@ -283,7 +280,7 @@ impl Planner<'_> {
     }
 
     /// Offsets of the scratch arrays, for blocks of `block` rows; gives their bytes.
-    fn place_arrays(&mut self, block: usize, from: (usize, usize, usize, usize)) -> usize {
+    fn place_arrays(&mut self, block: usize, [place, reduce, expand, column, put]: [usize; 5]) -> usize {
         let mut offsets: SmallVec<[usize; 8]> = SmallVec::new();
         let mut total = 0;
         for row in &self.region.arrays {
@@ -297,17 +294,17 @@ impl Planner<'_> {
             }
         };
         let r = &mut self.out.regions;
-        r.places[from.0..].iter_mut().for_each(fix);
-        for reduce in &mut r.reduces[from.1..] {
+        r.places[place..].iter_mut().for_each(fix);
+        for reduce in &mut r.reduces[reduce..] {
             fix(&mut reduce.from);
             reduce.with.iter_mut().for_each(fix);
             fix(&mut reduce.to);
         }
-        for expand in &mut r.expands[from.2..] {
+        for expand in r.expands[expand..].iter_mut().chain(&mut r.puts[put..]) {
             fix(&mut expand.from);
             fix(&mut expand.to);
         }
-        r.columns[from.3..].iter_mut().for_each(|column| fix(&mut column.from));
+        r.columns[column..].iter_mut().for_each(|column| fix(&mut column.from));
         total
     }
 
@@ -365,6 +362,7 @@ impl Planner<'_> {
         let first_expand = self.out.regions.expands.len() as u32;
         let first_reduce = self.out.regions.reduces.len() as u32;
         let first_column = self.out.regions.columns.len() as u32;
+        let first_put = self.out.regions.puts.len() as u32;
         let mut by_row = false;
         m.terms = self.find_terms(m, k as u32, (start, end));
         for at in start..end {
@@ -408,6 +406,7 @@ impl Planner<'_> {
             reduces,
             columns: (first_column, r.columns.len() as u32),
             expands: (first_expand, r.expands.len() as u32),
+            puts: (first_put, r.puts.len() as u32),
         });
         Ok(())
     }
@@ -570,6 +569,13 @@ impl Planner<'_> {
             let element = self.g.types[root as usize].dtype.size();
             let row = if over_rows { element } else { m.inner * element };
             let (src, shared) = match self.inside_slot(m, root) {
+                // The program leaves short rows side by side.
+                Some((src, true)) if m.short => {
+                    let array = self.region.array(row);
+                    let (from, to) = (Place::read(array, row, element), Place::write(src, 0, element));
+                    self.out.regions.puts.push(Expand { from, to, size: element as u8 });
+                    (array, false)
+                }
                 Some((src, rows)) => {
                     by_row = rows;
                     (src, false)
@@ -577,7 +583,8 @@ impl Planner<'_> {
                 None if outlives => self.result_slot(m, at, over_rows),
                 None => (self.region.array(row), false),
             };
-            let streamed = outlives && !crosses && !shared && row * (m.n / m.inner) >= streamed_from();
+            let in_scratch = matches!(src, Src::Scratch(_));
+            let streamed = outlives && !crosses && !shared && !in_scratch && row * (m.n / m.inner) >= streamed_from();
             m.streams |= streamed;
             let place = Place { streamed, ..Place::write(src, row, element) };
             self.region.home[root as usize] = Some(place);
@@ -599,9 +606,6 @@ impl Planner<'_> {
     fn inside_slot(&mut self, m: &Making, root: u32) -> Option<(Src, bool)> {
         let inside = self.order.inside.get(&root)?;
         let (result, operand, line) = (inside.result, inside.operand, inside.view.is_line());
-        if m.short && !line {
-            return None;
-        }
         let mut rows = Rows::of(&inside.view, NONE, m.inner, self.g.types[root as usize].dtype.size());
         rows.slot = self.piece_root(m.item, result);
         self.made_inside.insert((result, operand));

@@ -2,9 +2,10 @@
 
 use super::Making;
 use crate::fused::region::rows::FromMemory;
-use crate::fused::region::terms::{Form, memory};
+use crate::fused::region::terms::{Form, memory, widened};
 use crate::machine::assemble::Place;
 use crate::plan::Planner;
+use ferrax_base::DType;
 use ferrax_loops::kind::{BinaryOp, Kind};
 use ferrax_loops::passes::order::{Role, Spread};
 use ferrax_loops::{ReduceOp, ValueId};
@@ -50,13 +51,27 @@ impl Planner<'_> {
 
     fn absorbing(&self, m: &Making, k: u32, range: (u32, u32), at: u32) -> Option<Absorbing> {
         let node = self.member_node(at);
-        let Kind::Reduce { op: ReduceOp::Sum, .. } = node.kind else { return None };
+        let Kind::Reduce { op, .. } = node.kind else { return None };
         let x = node.inputs[0];
         if self.order.members[at as usize].role != Role::Reduce {
             return None;
         }
+        let alone = |from, members| {
+            let taken = Taken { memory: widened(op)?, from, with: None };
+            Some(Absorbing { at, members, taken })
+        };
+        if let Some(from) = self.halves(m, x, k) {
+            return alone(from, SmallVec::new());
+        }
         let product = self.only_for(m, k, range, x)?;
         let of = self.member_node(product);
+        let single = self.g.ty(x).dtype == DType::F32;
+        if let (Kind::Convert, true, Some(from)) = (&of.kind, single, self.halves(m, of.inputs[0], k)) {
+            return alone(from, SmallVec::from_slice(&[product]));
+        }
+        if op != ReduceOp::Sum {
+            return None;
+        }
         let (a, b) = match of.kind {
             Kind::IntegerPow(2) => (of.inputs[0], of.inputs[0]),
             Kind::Binary(BinaryOp::Mul) => (of.inputs[0], of.inputs[1]),
@@ -78,6 +93,13 @@ impl Planner<'_> {
         };
         let memory = memory(self.g.ty(x).dtype, form)?;
         Some(Absorbing { at, members, taken: Taken { memory, from, with } })
+    }
+
+    /// Memory in which a reduction of phase `k` finds bfloat16 numbers.
+    fn halves(&self, m: &Making, v: ValueId, k: u32) -> Option<Place> {
+        let whole = self.order.place(v).spread == Spread::Full && self.g.ty(v).size() == m.n;
+        let there = self.g.ty(v).dtype == DType::BF16 && whole && !self.born_in(m, v, k);
+        there.then(|| self.source(m, v)).flatten().map(|src| Place::read(src, m.inner * 2, 2))
     }
 
     /// The member of the phase that makes a value which one other member reads, and nothing else.

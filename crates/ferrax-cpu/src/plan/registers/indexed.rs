@@ -7,7 +7,7 @@
 use super::forms::{Cells, Form, is_index};
 use super::shapes::indices;
 use super::translate::{Translator, bits};
-use super::windows::{Start, joining, spread};
+use super::windows::{Start, spread};
 use crate::machine::loops::assemble::Val;
 use crate::machine::loops::families::Two;
 use ferrax_base::Shape;
@@ -75,7 +75,7 @@ impl Translator {
                         .groups(window.len())
                         .map(|group| self.picked(&x[2], window[group].iter().map(|&offset| first + offset)))
                         .collect::<Option<_>>()?;
-                    made = self.written(ty, made, &along, &starts, (&update, joining(*op)))?;
+                    made = self.written(ty, made, &along, &starts, (&update, op.joining()))?;
                 }
                 Some(made)
             }

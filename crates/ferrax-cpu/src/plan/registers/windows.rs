@@ -13,7 +13,7 @@ use crate::machine::loops::families::{Access, Two};
 use ferrax_base::Shape;
 use ferrax_base::shape::strides;
 use ferrax_loops::kind::{Gathering, IndexMode, ScatterOp};
-use ferrax_loops::{BinaryOp, Graph, Kind, Node, Type, ValueId};
+use ferrax_loops::{Graph, Kind, Node, Type, ValueId};
 use smallvec::SmallVec;
 
 /// An array of a loop.
@@ -144,7 +144,7 @@ impl Translator {
         (extent, at): (&Extent<'_>, &Position),
         (update, ty): (&Form, &Type),
     ) -> Option<Form> {
-        let Some(op) = joining(op) else { return Some(update.clone()) };
+        let Some(op) = op.joining() else { return Some(update.clone()) };
         let old = self.read_window(array, extent, at, ty)?;
         let mut join = |i: usize| self.binary(op, ty.dtype, old.nth(i)?, update.nth(i)?);
         Some(match &old {
@@ -352,18 +352,6 @@ impl Translator {
 
 /// Parts of a window.
 type Places = SmallVec<[(usize, usize, Part); 8]>;
-
-/// The operation that joins an update to an element; none where it takes its place.
-pub(super) fn joining(op: ScatterOp) -> Option<BinaryOp> {
-    Some(match op {
-        ScatterOp::Set => return None,
-        ScatterOp::Add => BinaryOp::Add,
-        ScatterOp::Sub => BinaryOp::Sub,
-        ScatterOp::Mul => BinaryOp::Mul,
-        ScatterOp::Min => BinaryOp::Min,
-        ScatterOp::Max => BinaryOp::Max,
-    })
-}
 
 /// The bytes before an index.
 fn offset_of(ty: &Type, start: &[usize]) -> usize {

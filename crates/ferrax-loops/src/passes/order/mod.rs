@@ -600,12 +600,7 @@ impl<'g> Order<'g> {
             return;
         }
         let (open, view) = (&self.open[at], piece.view());
-        let inner = if view.is_line() {
-            Some(open.inner)
-        } else {
-            rows_of(open.inner, view.innermost().0, open.fixed)
-                .filter(|&inner| Some(inner) >= self.target.map(Target::short))
-        };
+        let inner = if view.is_line() { Some(open.inner) } else { rows_of(open.inner, view.innermost().0, open.fixed) };
         if let Some(inner) = inner.filter(|_| view.innermost().1 == 1 && view.axes.len() <= 4) {
             self.open[at].inner = inner;
             let inside = Inside { result: node.first.0, operand: piece.operand as u32, view };
