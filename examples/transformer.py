@@ -1,4 +1,4 @@
-"""Trains a small transformer on several devices of one machine: data parallel and tensor parallel at once.
+"""Trains a small transformer on several devices: data parallel and tensor parallel at once.
 
 The model predicts the characters of a text, its own source without another. Devices form a mesh of two axes:
 sequences of a batch are divided over `data`, the matrices of attention and of the hidden layers over `model`. The
@@ -7,6 +7,12 @@ rest. At the end the program prints the loss, and where every array lives.
 
     python examples/transformer.py --mesh 4x2
     python examples/transformer.py --mesh 2x4 --platform xla_cpu
+
+Devices may be those of several processes, on one machine or many, each of which runs the program (on plugins of XLA
+that move data between processes, and on JAX):
+
+    python examples/transformer.py --platform cuda --coordinator first-machine:12345 --process 0/2
+    python examples/transformer.py --platform cuda --coordinator first-machine:12345 --process 1/2
 
 The same code runs on ferrax and, with `--backend jax`, on JAX.
 """
@@ -28,6 +34,8 @@ def parse_arguments(argv=None):
     parser.add_argument("--backend", choices=["ferrax", "jax"], default="ferrax", help="the library to run on")
     parser.add_argument("--platform", help="the platform to run on; the library's first without it")
     parser.add_argument("--mesh", default="4x2", help="devices that share the batch, and the matrices: DATAxMODEL")
+    parser.add_argument("--process", default="0/1", help="which process this is of how many that share the devices")
+    parser.add_argument("--coordinator", default="localhost:12345", help="address of process 0, for the others")
     parser.add_argument("--steps", type=int, default=60, help="training steps")
     parser.add_argument("--batch", type=int, default=16, help="sequences of a step")
     parser.add_argument("--length", type=int, default=64, help="characters of a sequence")
@@ -157,12 +165,15 @@ def where(jax, state):
 def main(argv=None):
     options = parse_arguments(argv)
     data, model = (int(n) for n in options.mesh.split("x"))
+    process, processes = (int(n) for n in options.process.split("/"))
     # read when the library first looks at its devices
-    flag = f"--xla_force_host_platform_device_count={data * model}"
+    flag = f"--xla_force_host_platform_device_count={data * model // processes}"
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flag}".strip()
     jax = importlib.import_module(options.backend)
     jnp = importlib.import_module(f"{options.backend}.numpy")
     axis = importlib.import_module(f"{options.backend}.sharding").AxisType.Auto
+    if processes > 1:
+        jax.distributed.initialize(options.coordinator, processes, process)
     devices = jax.devices(options.platform)[: data * model]
     mesh = jax.make_mesh((data, model), ("data", "model"), axis_types=(axis, axis), devices=devices)
     text = options.text.read_text(encoding="utf-8")
@@ -174,9 +185,10 @@ def main(argv=None):
         losses.append(value)
     losses = [float(v) for v in losses]
     seconds = time.perf_counter() - start
-    print(f"{options.backend}: {len(losses)} steps on {data} x {model} devices in {seconds:.1f} s")
-    print(f"loss {losses[0]:.3f} -> {losses[-1]:.3f}")
-    print(*where(jax, state), sep="\n")
+    if process == 0:
+        print(f"{options.backend}: {len(losses)} steps on {data} x {model} devices in {seconds:.1f} s")
+        print(f"loss {losses[0]:.3f} -> {losses[-1]:.3f}")
+        print(*where(jax, state), sep="\n")
     return losses
 
 

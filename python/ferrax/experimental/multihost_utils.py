@@ -5,6 +5,7 @@ A process that is the only one has all there is. Read next: `ferrax/_coordinatio
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import zlib
@@ -166,6 +167,28 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
         parts = _exchanged(leaf, list(range(_processes.state.count)))
         if not all(np.array_equal(leaf, part) for part in parts):
             raise AssertionError(f"{fail_message}. Expected: {np.stack(parts)}; got: {leaf}.")
+
+
+def require_same(x: Any, kind: type) -> None:
+    """Raises unless all processes, which call this, have the same array: its digest goes to the others.
+
+    Args:
+      x: the array.
+      kind: what the user passed.
+
+    Raises:
+      AssertionError: they have not.
+    """
+    from ferrax import dtypes, random
+
+    data = np.asarray(random.key_data(x) if dtypes.issubdtype(x.dtype, dtypes.prng_key) else x)
+    said = f"{data.dtype} {data.shape}".encode() + data.tobytes()
+    digest = np.frombuffer(hashlib.sha256(said).digest(), np.uint8)
+    if any(not np.array_equal(digest, d) for d in _exchanged(digest, list(range(_processes.state.count)))):
+        raise AssertionError(
+            f"{kind} passed to device_put is not the same on each process. Make sure you are passing the same value of "
+            f"{kind} on each process."
+        )
 
 
 def reached_preemption_sync_point(step_id: int) -> bool:

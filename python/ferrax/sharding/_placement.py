@@ -178,13 +178,11 @@ def put(x: Any, sharding: Any, alias: bool = True) -> Any:
     if _ferrax.is_tracer(leaf) or not _ferrax.is_eager():
         return _constrained(leaf, sharding)
     there = place(sharding)
-    if _processes.state.count > 1 and not isinstance(x, _ferrax.Array) and not sharding.is_fully_addressable:
-        from ferrax.experimental.multihost_utils import assert_equal
+    if _processes.state.count > 1 and not leaf.committed and not sharding.is_fully_addressable:
+        from ferrax.experimental.multihost_utils import require_same
 
-        text = (
-            f"{type(x)} passed to device_put is not the same on each process. Make sure you are passing the same value "
-        )
-        assert_equal(x, text + f"of {type(x)} on each process.")
+        if {d.process_index for d in sharding.device_set} == set(range(_processes.state.count)):
+            require_same(leaf, type(x))
     return _ferrax.device_put_leaf(leaf, there, alias)
 
 
