@@ -5,9 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Locks of another kind, each with why a fork may find it held.
-const OTHERS: [(&str, &str, &str); 4] = [
+const OTHERS: [(&str, &str, &str); 5] = [
     ("ferrax-base/src/fork.rs", "REGISTRY", "forks take it themselves"),
     ("ferrax/src/engine/cuda.rs", "STARTING", "held while NVIDIA's driver starts, which does not outlive a fork"),
+    ("ferrax/src/engine/cut.rs", "RUNS", "held for a count, and of plugins' runs, which do not outlive a fork"),
     ("ferrax/src/engine/xla.rs", "ALL", "plugins have threads of their own, and do not outlive a fork"),
     ("ferrax-pjrt/src/safe/plugin.rs", "LOADED", "as above"),
 ];

@@ -173,13 +173,9 @@ pub fn moves(a: &Array) -> bool {
 
 /// Runs a function as if no mesh was in use: new arrays are those of one device.
 pub fn outside_of_meshes<T>(f: impl FnOnce() -> T) -> T {
-    if !matches!(LOCAL_DEFAULT.get(), Some(Some(to)) if to.is_sharded()) {
-        return f();
-    }
-    let before = set_local_default(None);
-    let out = f();
-    set_local_default(before);
-    out
+    let in_use = matches!(LOCAL_DEFAULT.get(), Some(Some(to)) if to.is_sharded());
+    let _before = in_use.then(|| Before(set_local_default(None)));
+    f()
 }
 
 /// Overrides the default device on this thread and gives the override before; `None` follows the process.
@@ -187,22 +183,25 @@ pub fn set_local_default(device: Option<Option<DeviceId>>) -> Option<Option<Devi
     LOCAL_DEFAULT.replace(device)
 }
 
+/// This thread's override of the default device before another one, which ends when this is dropped.
+struct Before(Option<Option<DeviceId>>);
+
+impl Drop for Before {
+    fn drop(&mut self) {
+        set_local_default(self.0);
+    }
+}
+
 /// While a program calls the host, what that code computes goes to the CPU: the program's own device waits for it.
-pub struct OnCpu(Option<Option<Option<DeviceId>>>);
+pub struct OnCpu {
+    _before: Option<Before>,
+}
 
 impl OnCpu {
     /// From now on, until dropped.
     pub fn start() -> OnCpu {
         let elsewhere = !Placement::uncommitted().device.on_cpu();
-        OnCpu(elsewhere.then(|| set_local_default(Some(Some(DeviceId::default())))))
-    }
-}
-
-impl Drop for OnCpu {
-    fn drop(&mut self) {
-        if let Some(before) = self.0 {
-            set_local_default(before);
-        }
+        OnCpu { _before: elsewhere.then(|| Before(set_local_default(Some(Some(DeviceId::default()))))) }
     }
 }
 

@@ -7,6 +7,7 @@
 //! Read next: `cut.rs` for several devices, `ferrax_pjrt::stablehlo` for the printing, `ferrax_pjrt::safe` for the plugin's objects.
 
 use super::{Compiled, Cut, Engine, Source, Stats, cuda, cut, driven, kept};
+use ferrax_base::fork::Lock;
 use ferrax_base::memory::DeviceMemory;
 use ferrax_base::{Arg, Buffer, Error, Memory, Outputs, Result, bail, error};
 use ferrax_ir::{DeviceId, Tiles};
@@ -56,7 +57,7 @@ struct Processes {
     store: Arc<dyn Store>,
 }
 
-static PROCESSES: Mutex<Option<Processes>> = Mutex::new(None);
+static PROCESSES: Lock<Option<Processes>> = Lock::new(None);
 
 /// Errors where a plugin runs already, which knows nothing of other processes.
 pub fn require_none() -> Result<()> {
@@ -76,7 +77,7 @@ pub fn require_none() -> Result<()> {
 /// now on have the devices of all. `None` for a process alone.
 pub fn set_processes(others: Option<(usize, Arc<dyn Store>)>) {
     let others = others.map(|(count, store)| Processes { count, store });
-    *PROCESSES.lock().unwrap_or_else(PoisonError::into_inner) = others;
+    *PROCESSES.lock() = others;
 }
 
 /// Waits until no run over several processes goes on here, or for so long; gives whether none does.
@@ -88,15 +89,15 @@ pub fn wait_for_runs(patience: Duration) -> bool {
 /// that plugins for GPUs take, unless whoever registered the plugin said it. Plugins that have no such options know their
 /// processes by themselves.
 fn client(plugin: &Arc<Plugin>, options: &[(String, OptionValue)]) -> Result<Arc<Client>> {
-    let processes = PROCESSES.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(Processes { count, store }) = processes.as_ref().filter(|p| p.count > 1) else {
+    let known = PROCESSES.lock().as_ref().map(|p| (p.count, p.store.clone()));
+    let Some((count, store)) = known.filter(|(count, _)| *count > 1) else {
         return Client::new(plugin, options);
     };
-    let told = [("node_id", crate::device::process()), ("num_nodes", *count)];
+    let told = [("node_id", crate::device::process()), ("num_nodes", count)];
     let unsaid = told.iter().filter(|(name, _)| !options.iter().any(|(known, _)| known == name));
     let said = unsaid.map(|&(name, value)| (name.to_owned(), OptionValue::Int(value as i64)));
     let all: Vec<_> = options.iter().cloned().chain(said).collect();
-    let store = Some(store.clone());
+    let store = Some(store);
     Client::among(plugin, &all, store.clone()).or_else(|error| {
         let text = error.to_string();
         let unknown = told.iter().any(|(name, _)| text.contains(name));
