@@ -62,9 +62,10 @@ CASES = {
         x = jnp.arange(16.0).reshape(8, 2)
         assert near(out, (x * x.sum(0) + 1).ravel())
         assert seen[:5] == [{"i"}, set(), set(), {"i"}, {"i"}]
-        raises(ValueError, "require replication", lambda: over(lambda x: 2 * x, P("i"), P())(jnp.arange(16.0)))
-        raises(ValueError, "Unsupported pcast", lambda: over(lambda x: lax.pcast(x, "i", to="varying"))(jnp.ones(8)))
-        first = over(lambda x: 2 * x, P("i"), P(), check_vma=False)(put(jnp.arange(16.0), "i"))
+        twice, v = lambda x: 2 * x, put(jnp.arange(16.0), "i")
+        raises(ValueError, "require replication", lambda: over(twice, P("i"), P())(v))
+        raises(ValueError, "Unsupported pcast", lambda: over(lambda x: lax.pcast(x, "i", to="varying"))(v))
+        first = over(twice, P("i"), P(), check_vma=False)(v)
         assert near(first, 2 * jnp.arange(2.0))
     """,
     "what a loop carries varies from the start": """

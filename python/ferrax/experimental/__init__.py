@@ -27,6 +27,7 @@ if _TYPE_CHECKING:
     from ferrax.experimental import pjit as pjit
     from ferrax.experimental import random as random
     from ferrax.experimental import rnn as rnn
+    from ferrax.experimental import roofline as roofline
     from ferrax.experimental import scheduling_groups as scheduling_groups
     from ferrax.experimental import serialize_executable as serialize_executable
     from ferrax.experimental import shard_alike as shard_alike
@@ -56,6 +57,7 @@ pallas
 pjit
 random
 rnn
+roofline
 scheduling_groups
 serialize_executable
 shard_alike

@@ -94,10 +94,16 @@ def _restricted(spec: PartitionSpec, names: frozenset[Any]) -> PartitionSpec:
 
 
 def check_explicit(values: Sequence[Any], specs: Sequence[PartitionSpec], mesh: Any, names: frozenset[Any]) -> None:
-    """Raises where explicit axes divide an argument in another way than its spec says, if all are mapped over."""
+    """Raises where explicit axes divide an argument in another way than its spec says, if all are mapped over.
+
+    Types of traced values say nothing of it where no explicit axes are in use: those of `vmap` and `grad` outside of
+    programs, and of loops and branches there.
+    """
     if names != frozenset(mesh.axis_names) or not mesh.are_all_axes_explicit:
         return
     for x, spec in zip(values, specs, strict=True):
+        if _ferrax.is_tracer(x) and not _ferrax.typeof(x)._spread and not _ferrax.explicit_in_use():
+            continue
         have = _spec_in_type(x)
         want = spec.update(partitions=(*spec, *(None,) * (np.ndim(x) - len(spec))))
         if tuple(map(entry_names, have)) != tuple(map(entry_names, want)) or have.unreduced != want.unreduced:
