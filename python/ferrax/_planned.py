@@ -54,7 +54,6 @@ MODULES = frozenset(
         "ferrax.experimental.pallas.ops.tpu.paged_attention",
         "ferrax.experimental.pallas.ops.tpu.ragged_paged_attention",
         "ferrax.experimental.pallas.ops.tpu.random",
-        "ferrax.experimental.pallas.ops.tpu.splash_attention.splash_attention_mask_info",
         "ferrax.experimental.pallas.tpu_sc",
         "ferrax.experimental.profiler",
         "ferrax.experimental.source_mapper",
