@@ -139,7 +139,7 @@ class Caller:
         except Hang:
             self.fault("hang", f"more than {HANG} s of processor time", text)
         except MemoryError:
-            pass
+            allowed = HANG  # what there was room for may have been poisoned before
         except BaseException as error:
             if is_fault(error, text):
                 self.fault(type(error).__name__, str(error)[:300], text)
