@@ -41,28 +41,26 @@ class Store {
   bool there() const { return get_ != nullptr && put_ != nullptr; }
 
   absl::Status Put(const std::string& key, const char* data, size_t size) const {
-    absl::Status failed;
-    Callback error(&failed);
+    PJRT_CallbackError make = &Make;
     PJRT_KeyValuePutCallback_Args a{};
     a.struct_size = PJRT_KeyValuePutCallback_Args_STRUCT_SIZE;
     a.key = key.data();
     a.key_size = key.size();
     a.value = data;
     a.value_size = size;
-    a.callback_error = error.raw();
+    a.callback_error = &make;
     a.user_arg = put_arg_;
     return Status(put_(&a));
   }
 
   absl::StatusOr<std::string> Get(const std::string& key, int milliseconds) const {
-    absl::Status failed;
-    Callback error(&failed);
+    PJRT_CallbackError make = &Make;
     PJRT_KeyValueGetCallback_Args a{};
     a.struct_size = PJRT_KeyValueGetCallback_Args_STRUCT_SIZE;
     a.key = key.data();
     a.key_size = key.size();
     a.timeout_in_ms = milliseconds;
-    a.callback_error = error.raw();
+    a.callback_error = &make;
     a.user_arg = get_arg_;
     absl::Status status = Status(get_(&a));
     if (!status.ok()) return status;
@@ -73,16 +71,9 @@ class Store {
 
  private:
   // What callbacks make errors with.
-  struct Callback {
-    explicit Callback(absl::Status*) {}
-    static PJRT_Error* Make(PJRT_Error_Code code, const char* message, size_t size) {
-      return new PJRT_Error{absl::Status(static_cast<absl::StatusCode>(code), absl::string_view(message, size))};
-    }
-    PJRT_CallbackError* raw() {
-      static PJRT_CallbackError make = &Make;
-      return &make;
-    }
-  };
+  static PJRT_Error* Make(PJRT_Error_Code code, const char* message, size_t size) {
+    return new PJRT_Error{absl::Status(static_cast<absl::StatusCode>(code), absl::string_view(message, size))};
+  }
 
   static absl::Status Status(PJRT_Error* error) {
     std::unique_ptr<PJRT_Error> owned(error);
