@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cases import endings
-from tests.sharding.documents import SETUP
+from tests.sharding.document_cases import SETUP
 
 CASES = {
     "an array is cut into one part for each device": """

@@ -72,6 +72,11 @@ def _exchanged(x: Any, sources: list[int]) -> list[np.ndarray[Any, Any]]:
     return found
 
 
+def _from_all(x: Any) -> list[np.ndarray[Any, Any]]:
+    """The arrays of all processes, in order of their numbers."""
+    return _exchanged(x, list(range(_processes.state.count)))
+
+
 def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
     """The first process's data, for all processes.
 
@@ -89,7 +94,7 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
     if _processes.state.count == 1:
         return tree_util.tree_map(np.asarray, in_tree)
     own = _processes.state.index == 0 if is_source is None else bool(is_source)
-    sources = [p for p, says in enumerate(_exchanged(own, list(range(_processes.state.count)))) if says]
+    sources = [p for p, says in enumerate(_from_all(own)) if says]
     if len(sources) != 1:
         raise ValueError(f"broadcast_one_to_all needs one process that has the data; processes {sources} say so")
     return tree_util.tree_map(lambda x: _exchanged(x, sources)[0], in_tree)
@@ -140,7 +145,7 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
             return np.asarray(_ferrax.device_put_leaf(x, whole_on_each(x.sharding), True))
         data = np.asarray(x)
         if _processes.state.count > 1:
-            parts = _exchanged(data, list(range(_processes.state.count)))
+            parts = _from_all(data)
             return np.concatenate(parts) if tiled and data.ndim else np.stack(parts)
         return data if tiled else data[None]
 
@@ -164,7 +169,7 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
     if _processes.state.count == 1:
         return
     for leaf in leaves:
-        parts = _exchanged(leaf, list(range(_processes.state.count)))
+        parts = _from_all(leaf)
         if not all(np.array_equal(leaf, part) for part in parts):
             raise AssertionError(f"{fail_message}. Expected: {np.stack(parts)}; got: {leaf}.")
 
@@ -184,7 +189,7 @@ def require_same(x: Any, kind: type) -> None:
     data = np.asarray(random.key_data(x) if dtypes.issubdtype(x.dtype, dtypes.prng_key) else x)
     said = f"{data.dtype} {data.shape}".encode() + data.tobytes()
     digest = np.frombuffer(hashlib.sha256(said).digest(), np.uint8)
-    if any(not np.array_equal(digest, d) for d in _exchanged(digest, list(range(_processes.state.count)))):
+    if any(not np.array_equal(digest, d) for d in _from_all(digest)):
         raise AssertionError(
             f"{kind} passed to device_put is not the same on each process. Make sure you are passing the same value of "
             f"{kind} on each process."

@@ -7,7 +7,7 @@ from typing import Any
 from ferrax import _ferrax, tree_util
 from ferrax._ferrax import lax as _lax
 from ferrax.lax._axis_names import names_of
-from ferrax.sharding._marks import marked, marks_of, state
+from ferrax.sharding._marks import marked, marks_of, not_varying, state
 
 __all__ = ["pcast"]
 
@@ -75,11 +75,7 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
             return leaf
         aval = _ferrax.typeof(leaf)
         if to == "unreduced" and not set(checked) <= set(aval.mat.varying):
-            raise ValueError(
-                "vary_unreduced_cast is a Varying->Unreduced collective. This means that the axis names mentioned in "
-                "`axes` passed to `vary_unreduced_cast` must be present in `jax.typeof(x).mat.varying`. Got "
-                f"axes={tuple(names)} and jax.typeof(x).mat.varying={aval.mat.varying}"
-            )
+            raise not_varying(names, aval.mat.varying)
         states = state(aval, checked)
         if len(states) > 1:
             raise ValueError(

@@ -16,7 +16,7 @@ from ferrax.sharding._context import get_abstract_mesh
 from ferrax.sharding._named import NamedSharding
 from ferrax.sharding._spec import PartitionSpec
 
-__all__ = ["marked", "marks_of", "state", "without_marks"]
+__all__ = ["marked", "marks_of", "not_varying", "state", "without_marks"]
 
 Axes = frozenset[Any]
 _NONE: Axes = frozenset()
@@ -66,3 +66,12 @@ def state(aval: Any, names: Sequence[str]) -> frozenset[str]:
         return "varying" if name in aval.vma else "reduced" if name in reduced else "invarying"
 
     return frozenset(map(one, names))
+
+
+def not_varying(axes: Sequence[Any], varying: Axes) -> ValueError:
+    """The error of a value that is to be unreduced over axes, and does not vary over them."""
+    return ValueError(
+        "vary_unreduced_cast is a Varying->Unreduced collective. This means that the axis names mentioned in `axes` "
+        "passed to `vary_unreduced_cast` must be present in `jax.typeof(x).mat.varying`. Got "
+        f"axes={tuple(axes)} and jax.typeof(x).mat.varying={varying}"
+    )

@@ -14,6 +14,7 @@ import numpy as np
 
 from ferrax import _ferrax, tree_util
 from ferrax._prefixes import prefix_leaves
+from ferrax.sharding._marks import not_varying
 from ferrax.sharding._mesh import AxisType
 from ferrax.sharding._named import NamedSharding, _check_spec
 from ferrax.sharding._spec import PartitionSpec, entry_names
@@ -254,11 +255,7 @@ def check_replication(
         varies = [n for n in inside if n not in said]
         missing = [n for n in spec.unreduced if n not in inside]
         if missing:
-            raise ValueError(
-                "vary_unreduced_cast is a Varying->Unreduced collective. This means that the axis names mentioned in "
-                "`axes` passed to `vary_unreduced_cast` must be present in `jax.typeof(x).mat.varying`. Got "
-                f"axes={tuple(missing)} and jax.typeof(x).mat.varying={frozenset(inside)}"
-            )
+            raise not_varying(missing, frozenset(inside))
         if varies:
             unnamed = [n for n in mesh.axis_names if n not in said]
             braces = lambda axes: "{" + ",".join(map(str, axes)) + "}"

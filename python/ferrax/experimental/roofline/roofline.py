@@ -17,9 +17,12 @@ import numpy as np
 
 import ferrax
 from ferrax import lax, tree_util
+from ferrax._prefixes import prefix_leaves
 from ferrax.core import ShapedArray
 from ferrax.interpreters import partial_eval as pe
 from ferrax.sharding import NamedSharding, PartitionSpec
+from ferrax.sharding._spec import entry_names
+from ferrax.sharding._specs import names_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -214,34 +217,18 @@ def _costs(jaxpr: Any, names: Any, **given: Any) -> RooflineResult:
     return result + RooflineResult(peak_hbm_bytes=peak)
 
 
-def _axes_of(entry: Any) -> tuple[str, ...]:
-    return entry if isinstance(entry, tuple) else () if entry is None else (entry,)
-
-
-def _axes_in(spec: Any) -> tuple[str, ...]:
-    return tuple(axis for entry in spec for axis in _axes_of(entry))
-
-
 def _resized(x: Any, spec: Any, mesh: Any, cut: bool) -> tuple[int, ...]:
     """The shape of a device's part of an array, or of the array that has such parts."""
     shape = list(x.shape)
     for i, entry in enumerate(spec):
-        n = int(np.prod([mesh.shape[axis] for axis in _axes_of(entry)]))
+        n = int(np.prod([mesh.shape[axis] for axis in entry_names(entry)]))
         shape[i] = shape[i] // n if cut else shape[i] * n
     return tuple(shape)
 
 
 def _flat_specs(specs: Any, tree: Any) -> list[Any]:
     """A spec a leaf; specs may stand for whole subtrees."""
-    return tree_util.tree_leaves(
-        tree_util.tree_map(
-            lambda spec, part: tree_util.tree_map(lambda _: spec, part),
-            specs,
-            tree,
-            is_leaf=lambda x: isinstance(x, PartitionSpec),
-        ),
-        is_leaf=lambda x: isinstance(x, PartitionSpec),
-    )
+    return prefix_leaves(specs, tree, lambda x: isinstance(x, PartitionSpec))
 
 
 def _parts_traced(f: Callable[..., Any], mesh: Any, in_specs: Any, out_specs: Any, vjp: bool, args: Any) -> Any:
@@ -251,11 +238,11 @@ def _parts_traced(f: Callable[..., Any], mesh: Any, in_specs: Any, out_specs: An
     leaves, tree = tree_util.tree_flatten(args)
     specs = _flat_specs(tuple(in_specs), args)
     parts = [ferrax.ShapeDtypeStruct(_resized(x, s, mesh, True), x.dtype) for x, s in zip(leaves, specs, strict=True)]
-    varying = {axis for spec in specs for axis in _axes_in(spec)}
+    varying = set().union(*map(names_of, specs))
 
     def reduced(ct: Any, spec: Any) -> Any:
         """Each device has a part of the cotangent of what all of them have."""
-        axes = tuple(axis for axis in mesh.axis_names if axis in varying and axis not in _axes_in(spec))
+        axes = tuple(axis for axis in mesh.axis_names if axis in varying and axis not in names_of(spec))
         return lax.psum(ct, axes) if axes and ct.dtype != ferrax.float0 else ct
 
     traced = functools.partial(
