@@ -91,7 +91,7 @@ test-gpu: develop
 # and arrays over several devices.
 # Beside ferrax-ir, whose tests ask for the same features of crates as the workspace's, ferrax-pjrt's are built as `make test` built them.
 XLA_CACHE := target/xla
-XLA_TESTS ?= tests/xla tests/spec tests/lax/test_accuracy.py $(patsubst %,tests/sharding/test_%.py,devices against_jax shown typed documents_arrays documents_explicit documents_shard_map)
+XLA_TESTS ?= tests/xla tests/spec tests/lax/test_accuracy.py $(patsubst %,tests/sharding/test_%.py,devices against_jax shown typed results documents_arrays documents_explicit documents_shard_map)
 xla-plugin:
 	tests/xla/plugin/build.sh $(abspath $(XLA_CACHE)) > /dev/null
 
