@@ -50,7 +50,7 @@ test: test-rust test-python test-engine
 # The extension module has no Rust tests: it is tested from Python. An odd number of threads, more than most machines of
 # continuous integration have: results depend on it nowhere.
 test-rust: $(STAMPS)/deps
-	FERRAX_NUM_THREADS=7 PROPTEST_RNG_SEED=20261121 cargo test --workspace --exclude ferrax-python
+	FERRAX_NUM_THREADS=7 PROPTEST_RNG_SEED=20261121 cargo test --workspace --exclude ferrax-python --no-fail-fast
 
 test-python: develop
 	$(PY) -m pytest -n auto --dist loadfile
