@@ -426,7 +426,7 @@ class OpenSharding(NamedSharding):
     Args:
       mesh, spec: as in `NamedSharding`.
       free: names of the axes of the mesh.
-      where: what says so, for errors.
+      where: what says so, for errors; empty where `vmap` is not to raise one.
     """
 
     def __init__(self, mesh: Any, spec: Any, free: frozenset[Any], where: str):

@@ -83,7 +83,7 @@ def _replicated(sharding: Any) -> Any:
 
 def _left_open(sharding: Any) -> list[int] | None:
     """The axes of arrays that may be divided further than a sharding says; `None` for all."""
-    if isinstance(sharding, OpenSharding):
+    if isinstance(sharding, OpenSharding) and sharding.free:
         return None
     spec = getattr(sharding, "spec", PartitionSpec())
     return [axis for axis, entry in enumerate(spec) if entry is UNCONSTRAINED]

@@ -134,14 +134,14 @@ def batched(sharding: Any, axis: int, spread: int = 0) -> Any:
         more = axis_entry(spread)
         names = entry_names(more)
         if any(n in names for entry in entries for n in entry_names(entry)):
-            if isinstance(sharding, OpenSharding):
-                if config.read("jax_disable_vmap_shmap_error"):
-                    return place(sharding)
+            if not isinstance(sharding, OpenSharding):
+                raise ValueError(
+                    f"vmap spmd_axis_name {names} cannot appear in with_sharding_constraint spec, but got spec "
+                    f"{sharding.spec}"
+                )
+            if sharding.where and not config.read("jax_disable_vmap_shmap_error"):
                 raise ValueError(f"vmap spmd_axis_name cannot appear in {sharding.where}")
-            raise ValueError(
-                f"vmap spmd_axis_name {names} cannot appear in with_sharding_constraint spec, but got spec "
-                f"{sharding.spec}"
-            )
+            return place(sharding)
         entries += [None] * (axis - len(entries))
     if axis <= len(entries):
         entries.insert(axis, more)

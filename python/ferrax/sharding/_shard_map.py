@@ -272,9 +272,8 @@ class _Run:
         traced = _ferrax.is_tracer(block) or not _ferrax.is_eager()
         if not traced or isinstance(self.mesh, AbstractMesh) or self.mesh.devices.flat[0].platform == "cpu":
             return block
-        whole = len(self.names) == len(self.mesh.axis_names)
-        named = NamedSharding(self.mesh, PartitionSpec(*leading))
-        said = named if whole else _asked(self.mesh, named.spec, frozenset(self.names), "specs")
+        others = frozenset(self.mesh.axis_names) - frozenset(self.names)
+        said = OpenSharding(self.mesh, PartitionSpec(*leading), others, "")
         return _ferrax.sharding_constraint(block, place(said))
 
     def _map(self, depth: int, blocks: list[Any], cut_by: list[set[Any]]) -> list[Any]:
