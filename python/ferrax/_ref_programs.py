@@ -614,10 +614,48 @@ def _applied(name: str, eqn: Any, env: dict[Any, Any], operands: Sequence[Any]) 
         given = () if name == "get" else operands[1:2]
         result = getattr(part, name)(*given)
         return [] if name == "addupdate" else [result]
+    value, *rest = operands[0 if name == "get" else 1 :]
+    window = _window(chain, rest)
+    if window is not None:
+        old, env[eqn.invars[0]] = _moved(whole, window, None if name == "get" else value, name == "addupdate")
+        return [] if name == "addupdate" else [old]
     if name == "get":
-        return [_seen(whole, chain, operands[1:])]
-    value, *rest = operands[1:]
+        return [_seen(whole, chain, rest)]
     views = _views(chain, rest)
     old = _seen(whole, chain, rest)
     env[eqn.invars[0]] = _ref_views.changed(whole, views, value, name == "addupdate")
     return [] if name == "addupdate" else [old]
+
+
+def _window(chain: Any, operands: Sequence[Any]) -> Any:
+    """Starts, sizes and numbered axes of the window that a chain is, of numbers and slices without steps; else None."""
+    if len(chain) != 1 or chain[0][0] != "index":
+        return None
+    starts: list[Any] = []
+    sizes: list[int] = []
+    for kind, *data in chain[0][1]:
+        if kind in ("slice", "window") and data[2] == 1:
+            starts.append(operands[data[0]] if kind == "window" else data[0])
+            sizes.append(data[1])
+        elif kind == "int" or (kind == "operand" and np.ndim(operands[data[0]]) == 0):
+            starts.append(data[0] if kind == "int" else operands[data[0]])
+            sizes.append(1)
+        else:
+            return None
+    return starts, sizes, [i for i, (kind, *_) in enumerate(chain[0][1]) if kind in ("int", "operand")]
+
+
+def _moved(whole: Any, window: Any, value: Any, adds: bool) -> tuple[Any, Any]:
+    """What is in a window of an array, and the array with a value there, if there is one, or with it added."""
+    from ferrax import lax
+
+    starts, sizes, numbered = window
+    if value is None and not numbered and all(type(i) is int for i in starts):
+        ends = [i + n for i, n in zip(starts, sizes, strict=True)]
+        return lax.slice(whole, starts, ends), whole
+    old = lax.dynamic_slice(whole, starts, sizes)
+    if value is None:
+        return lax.squeeze(old, numbered), whole
+    new = lax.expand_dims(value, numbered)
+    seen = None if adds else lax.squeeze(old, numbered)
+    return seen, lax.dynamic_update_slice(whole, old + new if adds else new, starts)
