@@ -388,6 +388,10 @@ def write(ref: Any, value: Any) -> None:
 
 def settled(ref: Any, cell: Any, value: Any) -> Any:
     """A value for a cell of a reference, which no transformation that began later may see."""
+    if ref._aval.kind is not None:
+        from ferrax.lax import stop_gradient
+
+        value = stop_gradient(value)  # what it holds has no slopes
     try:
         return _ferrax.value_for_reference(value, cell.born)
     except ValueError as error:
@@ -532,9 +536,14 @@ def freeze(ref: Ref) -> Any:
     return value
 
 
-def lent(values: Sequence[Any]) -> list[Any]:
-    """References for a function that gets some as arguments; they hold values where they are `bound`."""
-    return [_lent_value(v) if isinstance(v, State) else Ref(AbstractRef(typeof(v)), None) for v in values]
+def lent(values: Sequence[Any], avals: Sequence[Any] = ()) -> list[Any]:
+    """References for a function that gets some as arguments; they hold values where they are `bound`.
+
+    `avals` are the types of those in whose places they stand, if these are known.
+    """
+    kinds = [getattr(aval, "kind", None) for aval in avals] or [None] * len(values)
+    pairs = zip(values, kinds, strict=True)
+    return [_lent_value(v) if isinstance(v, State) else Ref(AbstractRef(typeof(v), None, k), None) for v, k in pairs]
 
 
 @contextmanager

@@ -38,6 +38,7 @@ __all__ = [
     "branches",
     "check_once",
     "check_result",
+    "checkpointed",
     "closed_over",
     "described",
     "fill",
@@ -61,10 +62,13 @@ class Slot:
         self.index, self.aval = index, aval
 
     def __eq__(self, other: Any) -> bool:
-        return isinstance(other, Slot) and (self.index, self.aval) == (other.index, other.aval)
+        return isinstance(other, Slot) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash((self.index, self.aval))
+        return hash(self._key())
+
+    def _key(self) -> Any:
+        return self.index, self.aval, getattr(self.aval, "kind", None)
 
 
 tree_util.register_pytree_node(Slot, lambda s: ((), (s.index, s.aval)), lambda data, _: Slot(*data))
@@ -208,7 +212,8 @@ class ImpureJit:
     def pure(self, values: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
         """The function, of the values of the references it closes over and of those it is given; gives the new ones."""
         n = len(self.known)
-        own = lent(values[n:])
+        slots = tree_util.tree_leaves((args, kwargs), is_leaf=lambda x: isinstance(x, Slot))
+        own = lent(values[n:], [x.aval for x in slots if isinstance(x, Slot)])
         with bound([*self.known, *own], values):
             args, kwargs = fill((args, kwargs), own)
             rules = rules_noted()
@@ -273,7 +278,7 @@ def mapped(fun: Callable[..., Any], axes: Sequence[Any]) -> Callable[..., Any]:
         at += [0] * (len(given) - len(at))
 
         def pure(values: Sequence[Any], args: Any, kwargs: Any) -> Any:
-            own = lent(values)
+            own = lent(values, [ref.aval for ref in given])
             with bound(own, values):
                 args, kwargs = fill((args, kwargs), own)
                 out = fun(*args, **kwargs)
@@ -305,9 +310,9 @@ def _pure(fun: Callable[..., Any], refs: Found, transform: str) -> Callable[...,
     """`(values, *args) -> (result, new values)` of a function that uses references."""
     traced = refs.replays.get(id(fun), fun)
 
-    def pure(values: Sequence[Any], *args: Any) -> Any:
+    def pure(values: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
         with bound(refs, values):
-            out = traced(*args)
+            out = traced(*args, **kwargs)
             check_result(fun, transform, out)
             return out, [read(ref) for ref in refs]
 
@@ -374,6 +379,19 @@ def while_loop(refs: Found, loop: Callable[..., Any], cond: Any, body: Any, init
 def branches(refs: Found, run: Callable[..., Any], each: Sequence[Callable[..., Any]], operands: Any) -> Any:
     """A choice among functions that use references; `run` is the choice among functions of operands."""
     out, values = run([_pure(b, refs, "cond") for b in each], ([read(ref) for ref in refs], *operands))
+    write_all(refs, values)
+    return out
+
+
+def checkpointed(fun: Callable[..., Any], checkpoint: Callable[..., Any], clock: int, args: Any, kwargs: Any) -> Any:
+    """A function that uses references, of whose values `checkpoint` makes it one: run again it reads what it has read.
+
+    One that calls functions with backward rules that take references runs as it is.
+    """
+    refs = found_since(clock)
+    if id(fun) not in refs.replays:
+        return fun(*args, **kwargs)
+    out, values = checkpoint(_pure(fun, refs, "checkpoint"))([read(ref) for ref in refs], *args, **kwargs)
     write_all(refs, values)
     return out
 

@@ -1,5 +1,7 @@
 """Functions that use references run once in Python: what their first trace found stands for them afterwards."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -257,3 +259,39 @@ def test_programs_with_references_have_values_of_their_constants():
         assert str(closed) == str(program)
     ref = jax.new_ref(jnp.ones(3))
     assert jax.core.eval_jaxpr(program.jaxpr, program.consts, ref, 1.0)[0].tolist() == [2, 3]
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_checkpoints_compute_again_and_write_once(jit):
+    ref, seen = jax.new_ref(jnp.float32(1)), []
+
+    @jax.checkpoint
+    @functools.partial(jax.checkpoint, policy=lambda *_, **__: False)
+    def f(y):
+        jax.debug.callback(lambda _: seen.append(1), y)
+        out = y * ref[...]
+        ref[...] += 1
+        return jnp.sin(out)
+
+    g = jax.jit(f) if jit else f
+    assert float(jax.grad(g)(2.0)) == pytest.approx(np.cos(2.0)) and float(ref[...]) == 2
+    jax.effects_barrier()
+    assert len(seen) == 3
+    h = jax.checkpoint(lambda x, ref: (ref.set(x), jnp.sin(x * ref[...]))[1])
+    assert float(jax.grad(lambda x: h(x, jax.new_ref(x)))(0.5)) == pytest.approx(np.cos(0.25))
+
+
+def test_references_without_slopes():
+    ref = jax.new_ref(jnp.float32(1), kind="no_grad_no_remat")
+
+    def f(y, ref):
+        ref[...] += y * y
+        return y * ref[...]
+
+    for call in (f, jax.jit(f), jax.checkpoint(f)):
+        ref[...] = 1.0
+        assert float(jax.grad(call)(2.0, ref)) == 5 and float(ref[...]) == 5
+        ref[...] = 1.0
+        assert float(jax.grad(lambda y, call=call: call(y, ref))(2.0)) == 5
+    with pytest.raises(Exception, match="differentiated value on a non-differentiated"):
+        jax.grad(f)(2.0, jax.new_ref(jnp.float32(1)))
