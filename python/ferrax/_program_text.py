@@ -84,7 +84,7 @@ def _commented(program: Any, places: bool, scopes: bool) -> str:
         if scopes:
             comments.append(f"[{eqn.source_info.name_stack}]")
     lines = text.split("\n")
-    width = max((len(lines[i]) for i, comments in said.items() if comments), default=0)
+    width = max(map(len, lines))  # comments stand behind the longest line, whether it has one or not
     for i, comments in said.items():
         shown = [f"{lines[i] if not k else '':<{width}} # {comment}" for k, comment in enumerate(comments)]
         lines[i] = "\n".join(shown) if shown else lines[i]
