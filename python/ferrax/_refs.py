@@ -383,7 +383,10 @@ def write(ref: Any, value: Any) -> None:
         ref.write(cell_of(ref), value)
         return
     cell = cell_of(ref)
-    cell.value, cell.written = settled(ref, cell, value), True
+    new = settled(ref, cell, value)
+    if not cell.scope and new.weak_type != ref.weak_type:
+        new = with_weak_type(new, ref.weak_type)  # once, instead of at each read
+    cell.value, cell.written = new, True
 
 
 def settled(ref: Any, cell: Any, value: Any) -> Any:

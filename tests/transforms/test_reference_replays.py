@@ -33,6 +33,8 @@ def test_jitted_functions_run_once():
     assert [float(jitted(x)["twice"]) for x in (2.0, 3.0)] == [6, 12] and len(calls) == 1
     ref[...] = 0.0
     assert float(jitted(1)["twice"]) == 2 and len(calls) == 2  # for another type
+    other, calls = counted(lambda: ref[...] * 2)
+    assert float(jax.jit(other)()) == 2 and len(calls) == 1
 
 
 def test_static_arguments():
