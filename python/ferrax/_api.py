@@ -426,7 +426,7 @@ class ShapeDtypeStruct:
       sharding: placement, or `None`.
       weak_type: whether the dtype yields to others in promotion.
       manual_axis_type: accepted for compatibility.
-      is_ref: accepted for compatibility.
+      is_ref: whether it tells of a reference to such an array, for `lower` and `trace` of a jitted function.
 
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> jax.ShapeDtypeStruct((2, 3), jnp.float32)
@@ -436,7 +436,7 @@ class ShapeDtypeStruct:
     # with the text that `help` shows
     __slots__ = {
         "dtype": "Type of the elements, a NumPy dtype.",
-        "is_ref": "As it was given.",
+        "is_ref": "Whether it tells of a reference to such an array.",
         "manual_axis_type": "As it was given.",
         "shape": "Sizes of the axes.",
         "sharding": "Placement, or `None`.",
@@ -474,7 +474,8 @@ class ShapeDtypeStruct:
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
         place = f", sharding={self.sharding}" if self.sharding is not None else ""
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{place}{weak})"
+        of_ref = f", is_ref={self.is_ref}" if self.is_ref else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{place}{weak}{of_ref})"
 
     __str__ = __repr__
 

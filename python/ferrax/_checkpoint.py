@@ -268,8 +268,8 @@ def checkpoint(
       concrete: accepted for compatibility; must be false.
 
     Returns:
-      A function with the same results and derivatives. A function that uses references keeps its values: run again, it
-      would read what it has written.
+      A function with the same results and derivatives. Run again, a function that uses references reads what these held
+      at first, and writes nothing.
 
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> print(jax.grad(jax.checkpoint(lambda x: jnp.sin(jnp.sin(x))))(0.0))
@@ -319,20 +319,24 @@ def checkpoint(
 
         call.user_body = target  # type: ignore[attr-defined]
         call.__name__ = getattr(target, "__name__", "call")
+        traced = call if places or fixed else target
         clock = _ferrax.trace_clock()
         try:
-            program = _ferrax.trace_to_jaxpr(call if places or fixed else target, dynamic, kwargs, "checkpoint")
+            program = _ferrax.trace_to_jaxpr(traced, dynamic, kwargs, "checkpoint")
         except _ferrax.ReferenceUsed:
-            return target(*args, **kwargs, **fixed)
+            from ferrax._refs_calls import of_places
+
+            closed, dynamic, kwargs = of_places(traced, dynamic, kwargs)
+            return checkpoint(closed, prevent_cse=prevent_cse, policy=policy)(*dynamic, **kwargs)
         except ConcretizationTypeError as error:
             if "for checkpoint" in str(error) and _CONSIDER not in str(error):
                 error.args = (str(error) + _CONSIDER,)
             raise
         if _ferrax.references_since(clock):
-            from ferrax._refs import found_since
+            from ferrax._refs_calls import checkpointed
 
-            found_since(clock)  # which the trace does not keep
-            return target(*args, **kwargs, **fixed)  # run again it would read what it has written
+            again = functools.partial(checkpoint, prevent_cse=prevent_cse, policy=policy)
+            return checkpointed(traced, again, clock, dynamic, kwargs)
         leaves = tree_util.tree_leaves((dynamic, kwargs))
         rule = None if policy is None else _policy(policy)
         return program.out_tree.unflatten(_ferrax.bind_remat(program, leaves, prevent_cse, rule))

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ferrax._scopes import user_frame
 from ferrax._stablehlo_notes import notes_in
 
 __all__ = ["HloModule"]
@@ -168,6 +169,7 @@ class HloModule:
 
     def __init__(self, name: str, program: Any, named: bool = False) -> None:
         self.named = named
+        self._frames: dict[Any, int] = {}  # numbers of places in the user's code
         self._counts: collections.Counter[str] = collections.Counter()
         self._computations: list[str] = []
         main = _Computation(self, "main", f"jit({name})")
@@ -182,7 +184,7 @@ class HloModule:
         main.finish(program.jaxpr.outvars, entry=True)
         title = re.sub(r"\W", "_", name).rstrip("_")
         head = f"HloModule jit_{title}, entry_computation_layout={{({takes})->{results}}}"
-        self._text = "\n\n".join([head, *self._computations]) + "\n"
+        self._text = "\n\n".join([head, *self._tables(), *self._computations]) + "\n"
 
     def as_hlo_text(self, print_large_constants: bool = False) -> str:
         """The text, in which large constants are left out: to print them is not supported."""
@@ -197,6 +199,33 @@ class HloModule:
         """A name that no other instruction or computation has."""
         self._counts[name] += 1
         return f"{name}.{self._counts[name]}"
+
+    def frame(self, eqn: Any) -> str:
+        """What an equation's instructions say of its place in the user's code."""
+        place = user_frame(eqn.source_info.traceback)
+        return "" if place is None else f" stack_frame_id={self._frames.setdefault(place, len(self._frames) + 1)}"
+
+    def _tables(self) -> list[str]:
+        """The places that instructions refer to."""
+        if not self._frames:
+            return []
+        files, functions = ({getattr(f, n): 0 for f in self._frames} for n in ("file_name", "function_name"))
+        for names in (files, functions):
+            names.update((name, number) for number, name in enumerate(names, 1))
+        rows = [
+            f"{n} {{file_name_id={files[f.file_name]} function_name_id={functions[f.function_name]} "
+            f"line={f.start_line} end_line={f.end_line} column={f.start_column} end_column={f.end_column}}}"
+            for f, n in self._frames.items()
+        ]
+        frames = [f"{n} {{file_location_id={n} parent_frame_id={n}}}" for n in self._frames.values()]
+        quoted = lambda names: [f'{number} "{name}"' for name, number in names.items()]
+        parts = {
+            "FileNames": quoted(files),
+            "FunctionNames": quoted(functions),
+            "FileLocations": rows,
+            "StackFrames": frames,
+        }
+        return ["\n".join([title, *lines]) for title, lines in parts.items()]
 
     def add(self, text: str) -> None:
         """Adds a computation that is complete."""
@@ -227,7 +256,7 @@ class _Computation:
     def __init__(self, module: HloModule, name: str, around: str) -> None:
         self.module, self.name = module, name
         self.around = around  # names of the scopes around the computation
-        self.op_name = ""  # of the instructions that are written now
+        self.op_name = self.frame = ""  # of the instructions that are written now
         self.notes: dict[str, str] = {}  # on them
         self.noted: dict[str, dict[str, str]] = {}  # notes by instructions' names
         self.lines: list[str] = []
@@ -241,7 +270,7 @@ class _Computation:
         if self.notes:
             self.noted[called] = self.notes
         if self.module.named and self.op_name:
-            rest = (*rest, f'metadata={{op_name="{self.op_name}"}}')
+            rest = (*rest, f'metadata={{op_name="{self.op_name}"{self.frame}}}')
         self.lines.append(f"{called} = {result} {', '.join([arguments, *rest])}")
         return called
 
@@ -281,9 +310,10 @@ class _Computation:
                     "as_text('jaxpr') show every program"
                 )
             self.op_name = self.title(eqn) if self.module.named else ""
+            self.frame = self.module.frame(eqn) if self.module.named else ""
             self.notes = notes_in(eqn._notes)
             rule(self, eqn, [self.read(x) for x in eqn.invars])
-        self.op_name, self.notes = "", {}
+        self.op_name, self.notes, self.frame = "", {}, ""
 
     def title(self, eqn: Any, name: str = "") -> str:
         """An equation's primitive in all its scopes; a called function is one, with transformations around it."""

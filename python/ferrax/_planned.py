@@ -56,7 +56,6 @@ MODULES = frozenset(
         "ferrax.experimental.pallas.ops.tpu.random",
         "ferrax.experimental.pallas.tpu_sc",
         "ferrax.experimental.profiler",
-        "ferrax.experimental.source_mapper",
         "ferrax.experimental.transfer",
         "ferrax.extend.mlir",
         "ferrax.extend.sharding",

@@ -57,12 +57,9 @@ def _equations(program: Any) -> Iterator[Any]:
                         yield from _equations(inner)
 
 
-def _commented(program: Any, places: bool, scopes: bool) -> str:
-    """A program's text, and behind it what is said of the equations of each line."""
-    from ferrax.extend.source_info_util import summarize
-
-    text, at = str(program), 0
-    said: dict[int, list[str]] = {}
+def places_of_equations(program: Any, text: str) -> Iterator[tuple[Any, int, int]]:
+    """The equations that a program's text shows, with the line (from 0) and the column where each one's name ends."""
+    at = 0
     for eqn in _equations(program):
         name = eqn.primitive.name
         if name in _OWN_FORMS:
@@ -71,13 +68,23 @@ def _commented(program: Any, places: bool, scopes: bool) -> str:
         if begin is None:  # it stands in a program whose text is left out
             continue
         at = begin.end()
-        comments = said.setdefault(text.count("\n", 0, at), [])
+        yield eqn, text.count("\n", 0, at), at - 1 - text.rfind("\n", 0, at)
+
+
+def _commented(program: Any, places: bool, scopes: bool) -> str:
+    """A program's text, and behind it what is said of the equations of each line."""
+    from ferrax.extend.source_info_util import summarize
+
+    text = str(program)
+    said: dict[int, list[str]] = {}
+    for eqn, line, _ in places_of_equations(program, text):
+        comments = said.setdefault(line, [])
         if places and eqn.outvars and (place := summarize(eqn.source_info)):
             comments.append(place)
         if scopes:
             comments.append(f"[{eqn.source_info.name_stack}]")
     lines = text.split("\n")
-    width = max((len(lines[i]) for i, comments in said.items() if comments), default=0)
+    width = max(map(len, lines))  # comments stand behind the longest line, whether it has one or not
     for i, comments in said.items():
         shown = [f"{lines[i] if not k else '':<{width}} # {comment}" for k, comment in enumerate(comments)]
         lines[i] = "\n".join(shown) if shown else lines[i]

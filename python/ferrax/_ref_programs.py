@@ -19,7 +19,7 @@ import numpy as np
 from ferrax import _ferrax, _high_values, _ref_views, _refs, tree_util
 from ferrax._core import typeof
 from ferrax._primitives import built_in
-from ferrax.extend.core import ClosedJaxpr, Primitive
+from ferrax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Primitive, Var
 from ferrax.extend.core._effects import JaxprInputEffect
 
 __all__ = [
@@ -238,12 +238,13 @@ class _RefVar:
     """The variable of a reference: another's, with the reference's type."""
 
     __slots__ = ("aval", "var")
+    __class__ = property(lambda self: Var)  # type: ignore[assignment]
 
     def __init__(self, var: Any, aval: Any):
         self.var, self.aval = var, aval
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _RefVar) and self.var == other.var
+        return type(other) is _RefVar and self.var == other.var
 
     def __hash__(self) -> int:
         return hash((_RefVar, self.var))
@@ -256,6 +257,7 @@ class RefEqn:
     """An equation of a program with references."""
 
     __slots__ = ("_eqn", "_refs")
+    __class__ = property(lambda self: JaxprEqn)  # type: ignore[assignment]
 
     def __init__(self, eqn: Any, refs: dict[Any, _RefVar]):
         self._eqn, self._refs = eqn, refs
@@ -313,6 +315,7 @@ class RefJaxpr:
     """
 
     __slots__ = ("_avals", "_kept", "_program")
+    __class__ = property(lambda self: Jaxpr)  # type: ignore[assignment]
 
     def __init__(self, program: Any, avals: dict[Any, Any], kept: int = 0):
         self._program, self._avals = program, avals
@@ -347,6 +350,18 @@ class RefJaxpr:
         """What it does to references."""
         return {effect for eqn in self.eqns for effect in eqn.effects}
 
+    def closed(self, consts: Sequence[Any]) -> RefClosedJaxpr:
+        """The program with values of its constants."""
+        own = len(self._program.jaxpr.constvars)
+        program = ClosedJaxpr(self._program.jaxpr, list(consts[:own]))
+        pairs = zip(self._program.jaxpr.invars, program.jaxpr.invars, strict=True)
+        avals = {new: self._avals[old] for old, new in pairs if old in self._avals}
+        return RefClosedJaxpr(RefJaxpr(program, avals, self._kept), consts)
+
+    def eval(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+        """Applies the program to values of its constants and to flat arguments, references among them."""
+        return self.closed(consts).eval(*args)
+
     def __str__(self) -> str:
         return _text(self)
 
@@ -368,6 +383,7 @@ class RefClosedJaxpr:
     """
 
     __slots__ = ("consts", "jaxpr")
+    __class__ = property(lambda self: ClosedJaxpr)  # type: ignore[assignment]
 
     def __init__(self, jaxpr: RefJaxpr, consts: Sequence[Any]):
         self.jaxpr, self.consts = jaxpr, list(consts)
@@ -379,6 +395,11 @@ class RefClosedJaxpr:
     effects = property(lambda self: self.jaxpr.effects, doc="What it does to references.")
     literals = property(lambda self: self.consts, doc="The constants.")
     in_avals = property(lambda self: [v.aval for v in self.jaxpr.invars], doc="Types of the arguments.")
+
+    def eval(self, *args: Any) -> list[Any]:
+        """Applies the program to flat values, references among them."""
+        kept = self.consts[len(self.consts) - self.jaxpr._kept :] if self.jaxpr._kept else []
+        return _applied_to(self.jaxpr._program, [*kept, *args])[0]
 
     def __str__(self) -> str:
         return str(self.jaxpr)
@@ -399,7 +420,9 @@ def _text(jaxpr: RefJaxpr) -> str:
     head, _, _ = raw.partition(". let")
     results = raw.rpartition("in (")[2]
     groups = [part.split() for part in head.removeprefix("{ lambda").split(";")]
-    constants, arguments = groups[0], groups[1] if len(groups) > 1 else []
+    # those that have been given other values are printed among the arguments
+    named, own = [*groups[0], *(groups[1] if len(groups) > 1 else [])], len(jaxpr._program.jaxpr.constvars)
+    constants, arguments = named[:own], named[own:]
     typed = [_typed(t, v, jaxpr._avals) for t, v in zip(arguments, jaxpr._program.jaxpr.invars, strict=True)]
     constants, arguments = [*constants, *typed[: jaxpr._kept]], typed[jaxpr._kept :]
     start = f"{{ lambda {' '.join(constants)}; {' '.join(arguments)}. let"
@@ -545,7 +568,7 @@ def discharged(closed: Any, should_discharge: Any = True) -> Any:
     Returns:
       A `ClosedJaxpr`; a `RefClosedJaxpr` where references stay.
     """
-    if isinstance(closed, ClosedJaxpr):
+    if type(closed) is ClosedJaxpr:
         return closed
     program, refs = closed.jaxpr._program, closed.jaxpr._avals
     if closed.jaxpr._kept:
@@ -555,26 +578,31 @@ def discharged(closed: Any, should_discharge: Any = True) -> Any:
     staying = {v: refs[v] for v, want in zip(variables, wanted, strict=True) if v in refs and not want}
 
     def run(*values: Any) -> Any:
-        env: dict[Any, Any] = dict(zip(variables, values, strict=True))
-        env.update(zip(program.jaxpr.constvars, program.consts, strict=True))
-
-        def read(atom: Any) -> Any:
-            return atom.val if isinstance(atom, _ferrax.Literal) else env[atom]
-
-        for eqn in program.jaxpr.eqns:
-            operands = [read(x) for x in eqn.invars]
-            name = eqn.primitive.name
-            if name in _EFFECTS and "chain" in eqn.params:
-                outs = _applied(name, eqn, env, operands)
-            else:
-                outs = eqn.apply(*operands)
-            env.update(zip(eqn.outvars, outs, strict=True))
-        last = [env[v] for v in variables if v in refs and v not in staying]
-        return [*map(read, program.jaxpr.outvars), *last]
+        results, env = _applied_to(program, values)
+        return [*results, *(env[v] for v in variables if v in refs and v not in staying)]
 
     if staying:
         return program_of(run, [staying.get(v, v.aval) for v in variables])
     return _ferrax.trace_to_jaxpr(run, tuple(v.aval for v in variables), {}, "make_jaxpr")
+
+
+def _applied_to(program: Any, values: Sequence[Any]) -> tuple[list[Any], dict[Any, Any]]:
+    """Does a program to values, some of which are references: its results, and what its variables are at the end."""
+    env: dict[Any, Any] = dict(zip(program.jaxpr.invars, values, strict=True))
+    env.update(zip(program.jaxpr.constvars, program.consts, strict=True))
+
+    def read(atom: Any) -> Any:
+        return atom.val if isinstance(atom, _ferrax.Literal) else env[atom]
+
+    for eqn in program.jaxpr.eqns:
+        operands = [read(x) for x in eqn.invars]
+        name = eqn.primitive.name
+        if name in _EFFECTS and "chain" in eqn.params:
+            outs = _applied(name, eqn, env, operands)
+        else:
+            outs = eqn.apply(*operands)
+        env.update(zip(eqn.outvars, outs, strict=True))
+    return list(map(read, program.jaxpr.outvars)), env
 
 
 def _applied(name: str, eqn: Any, env: dict[Any, Any], operands: Sequence[Any]) -> list[Any]:
@@ -586,10 +614,48 @@ def _applied(name: str, eqn: Any, env: dict[Any, Any], operands: Sequence[Any]) 
         given = () if name == "get" else operands[1:2]
         result = getattr(part, name)(*given)
         return [] if name == "addupdate" else [result]
+    value, *rest = operands[0 if name == "get" else 1 :]
+    window = _window(chain, rest)
+    if window is not None:
+        old, env[eqn.invars[0]] = _moved(whole, window, None if name == "get" else value, name == "addupdate")
+        return [] if name == "addupdate" else [old]
     if name == "get":
-        return [_seen(whole, chain, operands[1:])]
-    value, *rest = operands[1:]
+        return [_seen(whole, chain, rest)]
     views = _views(chain, rest)
     old = _seen(whole, chain, rest)
     env[eqn.invars[0]] = _ref_views.changed(whole, views, value, name == "addupdate")
     return [] if name == "addupdate" else [old]
+
+
+def _window(chain: Any, operands: Sequence[Any]) -> Any:
+    """Starts, sizes and numbered axes of the window that a chain is, of numbers and slices without steps; else None."""
+    if len(chain) != 1 or chain[0][0] != "index":
+        return None
+    starts: list[Any] = []
+    sizes: list[int] = []
+    for kind, *data in chain[0][1]:
+        if kind in ("slice", "window") and data[2] == 1:
+            starts.append(operands[data[0]] if kind == "window" else data[0])
+            sizes.append(data[1])
+        elif kind == "int" or (kind == "operand" and np.ndim(operands[data[0]]) == 0):
+            starts.append(data[0] if kind == "int" else operands[data[0]])
+            sizes.append(1)
+        else:
+            return None
+    return starts, sizes, [i for i, (kind, *_) in enumerate(chain[0][1]) if kind in ("int", "operand")]
+
+
+def _moved(whole: Any, window: Any, value: Any, adds: bool) -> tuple[Any, Any]:
+    """What is in a window of an array, and the array with a value there, if there is one, or with it added."""
+    from ferrax import lax
+
+    starts, sizes, numbered = window
+    if value is None and not numbered and all(type(i) is int for i in starts):
+        ends = [i + n for i, n in zip(starts, sizes, strict=True)]
+        return lax.slice(whole, starts, ends), whole
+    old = lax.dynamic_slice(whole, starts, sizes)
+    if value is None:
+        return lax.squeeze(old, numbered), whole
+    new = lax.expand_dims(value, numbered)
+    seen = None if adds else lax.squeeze(old, numbered)
+    return seen, lax.dynamic_update_slice(whole, old + new if adds else new, starts)

@@ -24,6 +24,7 @@ from ferrax import _ferrax
 from ferrax._avals import AbstractValue, aval_method, aval_property
 from ferrax._core import ShapedArray, asarray, is_arraylike, typeof, with_weak_type
 from ferrax._high_values import HighRef, State, lent as _lent_value
+from ferrax._refs_replays import Cells, Found, Replay
 
 __all__ = [
     "AbstractRef",
@@ -32,6 +33,8 @@ __all__ = [
     "cell_of",
     "check_index",
     "differentiated",
+    "ended",
+    "ending",
     "fitting",
     "found_since",
     "hidden",
@@ -167,13 +170,17 @@ class _Local(threading.local):
         #: of references whose function is traced for their values: the cells that count now
         self.bound: dict[Any, _Cell] = {}
         #: by trace: of older references, cells that are dropped with the trace
-        self.found: dict[int, dict[Any, _Cell]] = {}
+        self.found: dict[int, Cells] = {}
+        #: those of the trace that ends
+        self.ending: Cells | None = None
         #: references in whose places a function has others, and what to say when it uses them all the same
         self.hidden: dict[Ref, str] = {}
         #: references whose reads and writes are equations of a program (`_ref_programs.py`): their cells
         self.recorded: dict[Ref, Any] = {}
         #: how many calls of functions with backward rules that take references there have been
         self.rules = 0
+        #: the newest staging trace with such a call
+        self.ruled = 0
 
 
 _local = _Local()
@@ -349,9 +356,13 @@ def cell_of(ref: Any) -> Any:
             _forget()
         return cell
     _ferrax.note_reference()
-    cells = _local.found.setdefault(scope, {})
+    cells = _local.found.get(scope)
+    if cells is None:
+        cells = _local.found[scope] = Cells()
     if ref not in cells:
-        cells[ref] = _Cell(ref.kept(cell.value))
+        found = cells[ref] = _Cell(cells.first(ref, cell.value))
+        if ref in cells.places:
+            found.born = scope  # what it holds at the end is written outside
     return cells[ref]
 
 
@@ -372,11 +383,18 @@ def write(ref: Any, value: Any) -> None:
         ref.write(cell_of(ref), value)
         return
     cell = cell_of(ref)
-    cell.value, cell.written = settled(ref, cell, value), True
+    new = settled(ref, cell, value)
+    if not cell.scope and new.weak_type != ref.weak_type:
+        new = with_weak_type(new, ref.weak_type)  # once, instead of at each read
+    cell.value, cell.written = new, True
 
 
 def settled(ref: Any, cell: Any, value: Any) -> Any:
     """A value for a cell of a reference, which no transformation that began later may see."""
+    if ref._aval.kind is not None:
+        from ferrax.lax import stop_gradient
+
+        value = stop_gradient(value)  # what it holds has no slopes
     try:
         return _ferrax.value_for_reference(value, cell.born)
     except ValueError as error:
@@ -492,6 +510,7 @@ def update(ref: Ref, idx: Any, value: Any, name: str, change: Any) -> None:
 def note_rule(refs: Sequence[Ref]) -> None:
     """Notes a call of a function whose backward rule takes references, which is a use of them."""
     _local.rules += 1
+    _local.ruled = max(_local.ruled, _ferrax.staging_trace())
     for ref in refs:
         read(ref)
 
@@ -520,9 +539,14 @@ def freeze(ref: Ref) -> Any:
     return value
 
 
-def lent(values: Sequence[Any]) -> list[Any]:
-    """References for a function that gets some as arguments; they hold values where they are `bound`."""
-    return [_lent_value(v) if isinstance(v, State) else Ref(AbstractRef(typeof(v)), None) for v in values]
+def lent(values: Sequence[Any], avals: Sequence[Any] = ()) -> list[Any]:
+    """References for a function that gets some as arguments; they hold values where they are `bound`.
+
+    `avals` are the types of those in whose places they stand, if these are known.
+    """
+    kinds = [getattr(aval, "kind", None) for aval in avals] or [None] * len(values)
+    pairs = zip(values, kinds, strict=True)
+    return [_lent_value(v) if isinstance(v, State) else Ref(AbstractRef(typeof(v), None, k), None) for v, k in pairs]
 
 
 @contextmanager
@@ -586,11 +610,28 @@ def hidden(refs: Sequence[Ref], names: Sequence[str], fun: Any, transform: str) 
         _local.hidden = before
 
 
-def found_since(clock: int) -> list[Any]:
+def ending() -> list[Any]:
+    """What the references hold that the trace in force found, at its end, where its program tells all: no backward rule
+    takes a reference, and no trace inside found one that is still to be looked after."""
+    scope = _ferrax.staging_trace()
+    cells = _local.found.get(scope)
+    if cells is None or len(cells.places) < len(cells) or _local.ruled >= scope or max(_local.found) > scope:
+        return []
+    _local.ending = cells
+    return [read(ref) for ref in cells]
+
+
+def ended(fun: Any, program: Any) -> None:
+    """Notes the program of a function whose trace has ended, with the results of `ending` as its last ones."""
+    cells, _local.ending = _local.ending, None
+    if cells is not None:
+        cells.replay = Replay(fun, program, cells.places)
+
+
+def found_since(clock: int) -> Found:
     """The references that traces after `clock` used and that are older than these, in the order of their first use."""
     if not _ferrax.references_since(clock):
-        return []
-    new = [scope for scope in _local.found if scope > clock]
-    refs = [ref for scope in sorted(new) for ref in _local.found.pop(scope)]
+        return Found([])
+    found = Found([_local.found.pop(scope) for scope in sorted(_local.found) if scope > clock])
     _ferrax.references_settled(max(_local.found, default=0))
-    return list(dict.fromkeys(refs))
+    return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ferrax import _ferrax, tree_util
@@ -20,6 +20,8 @@ from ferrax._refs import (
     Ref,
     bound,
     differentiated,
+    ended,
+    ending,
     found_since,
     lent,
     note_rule,
@@ -27,6 +29,7 @@ from ferrax._refs import (
     rules_noted,
     write,
 )
+from ferrax._refs_replays import Found
 from ferrax.ad import DidntWant, DontWant, GradRef, GradValue
 
 __all__ = [
@@ -35,6 +38,7 @@ __all__ = [
     "branches",
     "check_once",
     "check_result",
+    "checkpointed",
     "closed_over",
     "described",
     "fill",
@@ -58,10 +62,13 @@ class Slot:
         self.index, self.aval = index, aval
 
     def __eq__(self, other: Any) -> bool:
-        return isinstance(other, Slot) and (self.index, self.aval) == (other.index, other.aval)
+        return isinstance(other, Slot) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash((self.index, self.aval))
+        return hash(self._key())
+
+    def _key(self) -> Any:
+        return self.index, self.aval, getattr(self.aval, "kind", None)
 
 
 tree_util.register_pytree_node(Slot, lambda s: ((), (s.index, s.aval)), lambda data, _: Slot(*data))
@@ -188,7 +195,11 @@ class ImpureJit:
 
     def __init__(self, fun: Callable[..., Any], numbers: Sequence[Any], inline: bool, clock: int):
         static, static_names, donated, donated_names = numbers
-        self.fun, self.closed, self.lock = fun, found_since(clock), threading.RLock()
+        found = found_since(clock)
+        self.fun, self.closed, self.lock = fun, list(found), threading.RLock()
+        #: stands for the function in the first trace
+        self.replay = found.replays.get(id(fun))
+        self.static, self.static_names = static, static_names
         self.known: tuple[Ref, ...] = ()
         #: whether the function calls one whose backward rule takes references; such a rule must not run in a program
         self.ruled = False
@@ -201,19 +212,30 @@ class ImpureJit:
     def pure(self, values: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
         """The function, of the values of the references it closes over and of those it is given; gives the new ones."""
         n = len(self.known)
-        own = lent(values[n:])
+        slots = tree_util.tree_leaves((args, kwargs), is_leaf=lambda x: isinstance(x, Slot))
+        own = lent(values[n:], [x.aval for x in slots if isinstance(x, Slot)])
         with bound([*self.known, *own], values):
             args, kwargs = fill((args, kwargs), own)
             rules = rules_noted()
-            out = self.fun(*args, **kwargs)
+            out = self.first(args, kwargs)
             self.ruled |= rules_noted() > rules
             if self.ruled and self.inside:
                 raise _RuleFound
             check_result(self.fun, "jit", out, own, argument_names(self.fun, args, kwargs))
-            more = found_since(_ferrax.staging_trace() - 1)
+            more = [ref for ref in found_since(_ferrax.staging_trace() - 1) if ref not in own]
             if more:
                 raise MoreFound(more)
             return out, [read(ref) for ref in (*self.known, *own)]
+
+    def first(self, args: Any, kwargs: Any) -> Any:
+        """The function's result, by what its first trace has found where that was for such arguments."""
+        replay, self.replay = self.replay, None
+        static = {i % len(args) for i in self.static if -len(args) <= i < len(args)}
+        places = [x for i, x in enumerate(args) if i not in static]
+        names = {name: x for name, x in kwargs.items() if name not in self.static_names}
+        if replay is not None and replay.takes(*places, **names):
+            return replay(*places, **names)
+        return self.fun(*args, **kwargs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         (places, names), given = take((args, kwargs))
@@ -256,7 +278,7 @@ def mapped(fun: Callable[..., Any], axes: Sequence[Any]) -> Callable[..., Any]:
         at += [0] * (len(given) - len(at))
 
         def pure(values: Sequence[Any], args: Any, kwargs: Any) -> Any:
-            own = lent(values)
+            own = lent(values, [ref.aval for ref in given])
             with bound(own, values):
                 args, kwargs = fill((args, kwargs), own)
                 out = fun(*args, **kwargs)
@@ -284,12 +306,13 @@ def _leaf_axes(prefix: Any, tree: Any) -> list[Any]:
     )
 
 
-def _pure(fun: Callable[..., Any], refs: Sequence[Ref], transform: str) -> Callable[..., Any]:
+def _pure(fun: Callable[..., Any], refs: Found, transform: str) -> Callable[..., Any]:
     """`(values, *args) -> (result, new values)` of a function that uses references."""
+    traced = refs.replays.get(id(fun), fun)
 
-    def pure(values: Sequence[Any], *args: Any) -> Any:
+    def pure(values: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
         with bound(refs, values):
-            out = fun(*args)
+            out = traced(*args, **kwargs)
             check_result(fun, transform, out)
             return out, [read(ref) for ref in refs]
 
@@ -298,12 +321,12 @@ def _pure(fun: Callable[..., Any], refs: Sequence[Ref], transform: str) -> Calla
     return pure
 
 
-def write_all(refs: Sequence[Ref], values: Sequence[Any]) -> None:
+def write_all(refs: Sequence[Ref], values: Iterable[Any]) -> None:
     for ref, value in zip(refs, values, strict=True):
         write(ref, value)
 
 
-def scan(refs: list[Ref], loop: Callable[..., Any], f: Callable[..., Any], init: Any, inside: bool, plain: Any) -> Any:
+def scan(refs: Found, loop: Callable[..., Any], f: Callable[..., Any], init: Any, inside: bool, plain: Any) -> Any:
     """A scan whose body uses references.
 
     Args:
@@ -333,13 +356,14 @@ def scan(refs: list[Ref], loop: Callable[..., Any], f: Callable[..., Any], init:
     return carry, ys
 
 
-def while_loop(refs: list[Ref], loop: Callable[..., Any], cond: Any, body: Any, init: Any) -> Any:
+def while_loop(refs: Found, loop: Callable[..., Any], cond: Any, body: Any, init: Any) -> Any:
     """A loop whose condition or body uses references; `loop` is the loop of both from a first value."""
     pure = _pure(body, refs, "while_loop")
+    tested = refs.replays.get(id(cond), cond)
 
     def test(carry: Any) -> Any:
         with bound(refs, carry[0]):
-            return cond(carry[1])
+            return tested(carry[1])
 
     def step(carry: Any) -> Any:
         out, values = pure(*carry)
@@ -352,9 +376,22 @@ def while_loop(refs: list[Ref], loop: Callable[..., Any], cond: Any, body: Any, 
     return out
 
 
-def branches(refs: list[Ref], run: Callable[..., Any], each: Sequence[Callable[..., Any]], operands: Any) -> Any:
+def branches(refs: Found, run: Callable[..., Any], each: Sequence[Callable[..., Any]], operands: Any) -> Any:
     """A choice among functions that use references; `run` is the choice among functions of operands."""
     out, values = run([_pure(b, refs, "cond") for b in each], ([read(ref) for ref in refs], *operands))
+    write_all(refs, values)
+    return out
+
+
+def checkpointed(fun: Callable[..., Any], checkpoint: Callable[..., Any], clock: int, args: Any, kwargs: Any) -> Any:
+    """A function that uses references, of whose values `checkpoint` makes it one: run again it reads what it has read.
+
+    One that calls functions with backward rules that take references runs as it is.
+    """
+    refs = found_since(clock)
+    if id(fun) not in refs.replays:
+        return fun(*args, **kwargs)
+    out, values = checkpoint(_pure(fun, refs, "checkpoint"))([read(ref) for ref in refs], *args, **kwargs)
     write_all(refs, values)
     return out
 
@@ -379,37 +416,48 @@ def with_rule(make: Callable[..., Any], fun: Any, fwd: Any, bwd: Any, args: Any)
       bwd: its backward part; its cotangents for references are None.
       args: the arguments.
     """
+    from ferrax.lax import stop_gradient
+
     places, given = take(args)
     _check_rule_arguments(fun, args, given)
     note_rule(given)
 
-    def forward(*args: Any) -> Any:
-        out, residuals = fwd(*fill(args, given))
-        _check_rule_result("fwd", fwd, (out, None), (), "but mutable array references cannot be returned there.")
-        _check_rule_result("fwd", fwd, (None, residuals), given, "that was not an argument.")
-        kept, refs = take(residuals)
-        return out, _renumbered(kept, [given.index(ref) for ref in refs])
+    before = [None if isinstance(ref, HighRef) else read(ref) for ref in given]
+    # values of references that are differentiated are what the function closes over, and so is what is no array
+    passed = [] if None in before or differentiated(before) else given
 
-    def backward(residuals: Any, cotangent: Any) -> Any:
-        if _ferrax.staging_transform() != "transpose":
-            return bwd(fill(residuals, given), cotangent)
-        out = bwd(fill(residuals, given), cotangent)
-        if _ferrax.references_since(_ferrax.staging_trace() - 1):
+    def forward(*args: Any) -> Any:
+        *args, values = args  # type: ignore[assignment]
+        with bound(passed, values):
+            out, residuals = fwd(*fill(args, given))
+            _check_rule_result("fwd", fwd, (out, None), (), "but mutable array references cannot be returned there.")
+            _check_rule_result("fwd", fwd, (None, residuals), given, "that was not an argument.")
+            kept, refs = take(residuals)
+            held = [read(ref) for ref in passed]
+        return (out, held), _renumbered(kept, [given.index(ref) for ref in refs])
+
+    def backward(*args: Any) -> Any:
+        *static, residuals, cotangents = args
+        out = bwd(*static, fill(residuals, given), cotangents[0])
+        if _ferrax.staging_transform() == "transpose" and _ferrax.references_since(_ferrax.staging_trace() - 1):
             raise NotImplementedError(
                 f"the backward rule {described(bwd)} uses references, which is not implemented for rules inside of "
                 "while_loop, of branches and of functions that close over what is differentiated"
             )
-        return out
-
-    forward.__name__, backward.__name__ = (getattr(f, "__name__", "rule") for f in (fwd, bwd))
+        return *out, None
 
     def called(*args: Any) -> Any:
-        out = fun(*fill(args, given))
-        _check_rule_result("primal", fun, out, (), "that was not an argument.")
-        return out
+        *args, values = args  # type: ignore[assignment]
+        with bound(passed, values):
+            out = fun(*fill(args, given))
+            _check_rule_result("primal", fun, out, (), "that was not an argument.")
+            return out, [read(ref) for ref in passed]
 
-    called.__name__ = getattr(fun, "__name__", "fun")
-    return make(called, forward, backward)(*places)
+    called.__name__, forward.__name__ = getattr(fun, "__name__", "fun"), getattr(fwd, "__name__", "rule")
+    backward.__name__ = getattr(bwd, "__name__", "rule")
+    out, held = make(called, forward, backward)(*places, [read(ref) for ref in passed])
+    write_all(passed, map(stop_gradient, held))
+    return out
 
 
 def _check_rule_arguments(fun: Any, args: Any, given: list[Ref]) -> None:
@@ -506,19 +554,14 @@ class _Pullback:
 
 def with_refs(pullback: Callable[..., Any], wanted: Sequence[Any]) -> Callable[..., Any]:
     """A pullback that adds cotangents to references, as `wanted` says of each argument."""
-    marks = (GradValue, DontWant)
-    stop = lambda x: _ferrax.is_reference(x) or isinstance(x, marks)
-    for entry in tree_util.tree_leaves(wanted, is_leaf=stop):
-        if not stop(entry):
-            raise TypeError(
-                f"with_refs takes references, jax.ad.GradValue() and jax.ad.DontWant(), got {type(entry).__name__}"
-            )
+    # whatever else stands for an argument asks for its cotangent, as in JAX
+    stop = lambda x: _ferrax.is_reference(x) or isinstance(x, (GradValue, DontWant))
 
     def one(entry: Any, cotangent: Any) -> Any:
-        if isinstance(entry, GradValue):
-            return cotangent
         if isinstance(entry, DontWant):
             return DidntWant()
+        if not _ferrax.is_reference(entry):
+            return cotangent
         entry.addupdate(cotangent)
         return GradRef()
 
@@ -540,4 +583,4 @@ def with_refs(pullback: Callable[..., Any], wanted: Sequence[Any]) -> Callable[.
     return pull
 
 
-_ferrax.set_reference_hooks(Ref, ImpureJit, mapped)
+_ferrax.set_reference_hooks(Ref, ImpureJit, mapped, ending, ended)

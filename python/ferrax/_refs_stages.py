@@ -9,12 +9,13 @@ import functools
 from dataclasses import replace
 from typing import Any
 
-from ferrax._api import make_jaxpr
-from ferrax._refs import Ref, read
+from ferrax import tree_util
+from ferrax._api import make_jaxpr, typeof
+from ferrax._refs import AbstractRef, Ref, read
 from ferrax._refs_calls import ImpureJit, MoreFound, check_once, take, write_all
 from ferrax._stages import Compiled, Lowered, Traced
 
-__all__ = ["traced"]
+__all__ = ["as_references", "traced"]
 
 
 class _OfValues:
@@ -82,6 +83,18 @@ class RefCompiled(_OfValues, Compiled):
         out, values = self._stage([read(ref) for ref in refs], *places, **names)
         write_all(refs, values)
         return out
+
+
+def as_references(tree: Any) -> Any:
+    """A tree with references to what `ShapeDtypeStruct`s with `is_ref` tell of, in their places."""
+
+    def one(leaf: Any) -> Any:
+        if not getattr(leaf, "is_ref", False):
+            return leaf
+        array = leaf.update(is_ref=False)
+        return Ref(AbstractRef(typeof(array)), array)
+
+    return tree_util.tree_map(one, tree)
 
 
 def traced(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], clock: int) -> RefTraced:

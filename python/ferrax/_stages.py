@@ -709,6 +709,10 @@ def _sharding(x: Any) -> Any:
 def _trace(self: Any, *args: Any, **kwargs: Any) -> Traced:
     """Traces the function for arguments of these types, without running it."""
     clock = _ferrax.trace_clock()
+    if any(getattr(x, "is_ref", False) for x in tree_util.tree_leaves((args, kwargs))):
+        from ferrax._refs_stages import as_references
+
+        args, kwargs = as_references((args, kwargs))
     try:
         return trace_over(self, args, kwargs)
     except (_ferrax.ReferenceUsed, NotImplementedError) as error:

@@ -179,7 +179,7 @@ def explanation(caplog, call):
     caplog.clear()
     with ferrax.explain_cache_misses(), caplog.at_level(logging.WARNING, "ferrax.jit"):
         call()
-    return [r.getMessage().partition(": ")[2] for r in caplog.records]
+    return [r.getMessage().partition("\n")[0].partition(": ")[2] for r in caplog.records]
 
 
 @pytest.mark.parametrize("name", MISSES)
@@ -412,3 +412,35 @@ def test_one_function_object_has_one_set_of_programs():
     assert again.cache_info()[:3] == (1, 1, 1)
     assert ferrax.jit(f, inline=True).cache_info()[:3] == (0, 0, 0)
     assert ferrax.jit(functools.partial(f)).cache_info()[:3] == (0, 0, 0)
+
+
+def in_jax_words(caplog, call):
+    caplog.clear()
+    with ferrax.explain_cache_misses(), caplog.at_level(logging.WARNING, "ferrax.jit"):
+        call()
+    return [r.getMessage().partition("\n")[2] for r in caplog.records]
+
+
+def test_words_that_programs_look_for(caplog):
+    f = ferrax.jit(lambda x, y: x)
+    told = lambda *args, **kwargs: in_jax_words(caplog, lambda: f(*args, **kwargs))
+    (first,) = told(f32(3), {"a": f32(2)})
+    place = f"defined at {__file__}:{f.__wrapped__.__code__.co_firstlineno}"
+    assert first == f"  never seen function:\n    <lambda> id={id(f.__wrapped__)} {place}"
+    assert told(f32(3), {"a": f32(2)}) == []
+    (shape,) = told(f32(3), {"a": f32(2, 3)})
+    assert shape.startswith(f"  for <lambda> {place}\n")
+    assert "all previously seen cache keys differ. For the closest previous key:\n  different input types:\n" in shape
+    assert shape.endswith("\n  * at y['a'], now f32[2,3] and before f32[2]")
+    (weak,) = told(1.0, {"a": f32(2)})
+    assert "* at x, now f32[] and before f32[3]" in weak or "weak_type=True" in weak
+    f(jnp.float32(1), {"a": f32(2)})
+    f.clear_cache()
+    f(jnp.float32(1), {"a": f32(2)})
+    (weak,) = told(1.0, {"a": f32(2)})
+    assert "  * at x, now f32[]{weak_type=True} and before f32[]{weak_type=False}: https" in weak
+    assert "different input pytree" in told(f32(3), {"b": f32(2)})[0]
+    with ferrax.numpy_rank_promotion("warn"):
+        assert "  Tracing context doesn't match, e.g. due to config" in told(1.0, {"a": f32(2)})[0]
+    again = lambda: [ferrax.jit(lambda x: x + 1)(1) for _ in range(2)]
+    assert "but seen another function defined on the same line" in in_jax_words(caplog, again)[-1]

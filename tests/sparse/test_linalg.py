@@ -121,3 +121,20 @@ def test_eigenvalues_of_all_kinds():
 def test_searches_that_are_refused(matrix, shape, text):
     with pytest.raises(ValueError, match=text):
         linalg.lobpcg_standard(matrix, jnp.ones(shape))
+
+
+def test_measures_of_searches():
+    n, k, steps = 30, 3, 15
+    matrix = hermitian(n, np.arange(n), "float32")
+    start = jnp.asarray(np.random.default_rng(1).standard_normal((n, k)), "float32")
+    theta, vectors, count, measures = linalg._lobpcg_standard_matrix(matrix, start, steps, 0.0, debug=True)
+    assert int(count) == steps
+    assert measures["lambda history"].shape == measures["residual history"].shape == (steps, k)
+    np.testing.assert_array_equal(measures["lambda history"][-1], theta)
+    lengths = np.asarray(theta) + np.linalg.norm(matrix @ vectors, axis=0)
+    residual = np.linalg.norm(matrix @ vectors - vectors * theta, axis=0) / (10 * n * lengths)
+    np.testing.assert_allclose(measures["adjusted residual max"][-1], residual.max(), rtol=0.1, atol=1e-8)
+    assert not measures["X zeros"].any() and (measures["basis rank"] <= 3 * k).all()
+    assert (measures["X orth"] < 1e-6).all()
+    plain = linalg._lobpcg_standard_callable(lambda x: jnp.dot(matrix, x), start, steps, None)
+    assert len(plain) == 3 and int(plain[2]) <= steps

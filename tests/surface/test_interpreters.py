@@ -146,3 +146,13 @@ def test_raw_qr(shape, dtype):
 def test_raw_qr_of_zeros():
     h, tau = jnp.linalg.qr(jnp.zeros((3, 2)), mode="raw")
     assert not np.any(h) and not np.any(tau)
+
+
+def test_tracers_of_derivatives_have_their_parts():
+    def f(x):
+        assert isinstance(x, ad.JVPTracer)
+        return x.primal * x.tangent
+
+    assert float(jax.jvp(f, (3.0,), (2.0,))[0]) == 6
+    program = jax.make_jaxpr(lambda t: jax.jvp(f, (3.0,), (t,))[0])(1.0)
+    assert [e.primitive.name for e in program.eqns] == ["mul"]

@@ -320,3 +320,13 @@ def test_a_lowering_for_mlir_whose_implementation_compiles_it():
     for call in (odd_p.bind, jax.jit(odd_p.bind)):
         with pytest.raises(NotImplementedError, match="the lowering of the primitive 'odd' is written for MLIR"):
             call(1.0)
+
+
+def test_types_are_asked_for_where_programs_are_traced_alone():
+    asked = []
+    p = Primitive("counted")
+    p.def_abstract_eval(lambda x: asked.append(x.shape) or x)
+    p.def_impl(lambda x: 2 * x)
+    assert p.bind(jnp.arange(3)).tolist() == [0, 2, 4] and p.bind(2.0) == 4 and not asked
+    jax.make_jaxpr(p.bind)(jnp.arange(4))
+    assert asked == [(4,)]

@@ -74,3 +74,18 @@ def test_a_result_that_a_gradient_needs_is_stacked_once():
     forward = next(e for e in program.eqns if e.primitive.name == "scan")
     assert sum(v.aval.shape == (7,) for v in forward.outvars) <= 2
     ferrax.test_util.check_grads(f, (jnp.linspace(0.1, 0.9, 7),), order=2, rtol=2e-2)
+
+
+def test_rows_that_nobody_uses_have_no_cotangents():
+    def loss(lib):
+        def f(c, x):
+            lax, jnp = lib.lax, lib.numpy
+            return lax.scan(lambda c, x: (jnp.sin(c) * x, c), c, x)[0]
+
+        return str(lib.make_jaxpr(lib.grad(f))(1.0, lib.numpy.arange(3.0)))
+
+    assert loss(ferrax) == loss(jax)
+    lax, jnp = ferrax.lax, ferrax.numpy
+    f = lambda c, w: lax.scan(lambda c, x: (jnp.sin(c) * x * w, (c, c * x, 1)), c, jnp.arange(1.0, 4.0))
+    for use in (lambda c, w: f(c, w)[0], lambda c, w: f(c, w)[1][1].sum(), lambda c, w: sum(map(jnp.sum, f(c, w)[1]))):
+        ferrax.test_util.check_grads(use, (0.5, 0.7), order=2, rtol=2e-2, atol=2e-2)

@@ -222,3 +222,34 @@ def test_programs_of_trees():
     kwargs = {"fun_takes_flat_tree_arg": True, "fun_returns_flat_tree": True}
     program, out = pe.trace_to_jaxpr(lambda x, y: x.map2(lambda a, b: a - b, y), flat, None, **kwargs)
     assert [float(x) for x in jax.extend.core.jaxpr_as_fun(program)(2.0, 3.0)] == [-1.0] and len(out) == 1
+
+
+def windows(lib):
+    """Operations of programs without references, of numbers and slices as indices."""
+    arr = lambda shape: lib.core.ShapedArray(shape, np.float32)
+    ref = lambda fun, *types: of_types(lib, lambda *args: [fun(*args)], [(4, 3, 2)], types)
+    yield ref(lambda r: r[0, 1])
+    yield ref(lambda r: r[1:3])
+    yield ref(lambda r: r[1:3, 0])
+    yield ref(lambda r, i: r[:, i, 1], lib.core.ShapedArray((), np.int32))
+    yield ref(lambda r, x: lib.ref.swap(r, (0, 1), x), arr((2,)))
+    yield ref(lambda r, x: lib.ref.swap(r, (slice(1, 3),), x), arr((2, 3, 2)))
+    yield ref(lambda r, x: lib.ref.addupdate(r, (slice(1, 3), 0), x) or x, arr((2, 2)))
+
+
+def of_types(lib, fun, shapes, types):
+    import importlib
+
+    of = lambda name: importlib.import_module(f"{lib.__name__}.{name}")
+    refs = [of("_src.state.types").shaped_array_ref(shape, np.float32) for shape in shapes]
+    program = lib.make_jaxpr(fun)(*refs, *types)
+    pure = of("_src.state.discharge").discharge_state(program)
+    # the one normalizes numbers that are known, too
+    extra = {"lt", "add", "select_n", "broadcast_in_dim", "reshape", "convert_element_type"}
+    return [name for e in pure.eqns if (name := e.primitive.name) not in extra]
+
+
+def test_numbers_and_slices_are_windows_of_arrays():
+    import jax as oracle
+
+    assert list(windows(jax)) == list(windows(oracle))

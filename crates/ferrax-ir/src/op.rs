@@ -270,6 +270,10 @@ pub trait Op: Send + Sync + 'static {
     fn runs_itself(&self) -> bool {
         false
     }
+    /// Whether its rules are functions of the user's, which are asked about operands that there are, and no others.
+    fn asks_host(&self) -> bool {
+        false
+    }
     /// The named axes that it works across itself, programs in it aside.
     fn axes(&self) -> &[Arc<str>];
     /// What it says of the manual axes that its operands vary over, given those that any does; `None` when its programs

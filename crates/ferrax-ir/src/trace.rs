@@ -60,6 +60,11 @@ pub trait Trace: Send + Sync {
     fn recorded(&self, _tracer: &Tracer, _see: &mut dyn FnMut(&Jaxpr, Var)) {}
     /// Notes an axis of a value that a `vmap` further in has added; the checks of numbers ask for it.
     fn note_mapped(&self, _tracer: &Tracer, _axis: &Mapped) {}
+    /// A value of the trace that stands for an older one, apart from all others that do, and its number among what the
+    /// trace captured; `None` where the trace captures nothing.
+    fn stand_in(&self, _this: &TraceRef, _value: &Value) -> Option<(Value, usize)> {
+        None
+    }
 }
 
 /// A shared trace.

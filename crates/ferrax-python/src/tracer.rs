@@ -278,6 +278,33 @@ impl PyTracer {
 }
 
 #[pymethods]
+impl JvpTracer {
+    /// The value alone.
+    #[getter]
+    fn primal(slf: &Bound<'_, Self>) -> PyResult<Option<Py<PyAny>>> {
+        part(slf, |payload| match payload {
+            Payload::Jvp { primal, .. } => Some(primal.clone()),
+            _ => None,
+        })
+    }
+
+    /// The value's tangent.
+    #[getter]
+    fn tangent(slf: &Bound<'_, Self>) -> PyResult<Option<Py<PyAny>>> {
+        part(slf, |payload| match payload {
+            Payload::Jvp { tangent, .. } => tangent.clone(),
+            _ => None,
+        })
+    }
+}
+
+/// A part of what a tracer with a tangent stands for.
+fn part(slf: &Bound<'_, JvpTracer>, of: impl FnOnce(&Payload) -> Option<Value>) -> PyResult<Option<Py<PyAny>>> {
+    let value = with_tracer(slf.as_super(), |t| of(t.payload())).flatten();
+    value.map(|v| crate::value::from_value(slf.py(), v)).transpose()
+}
+
+#[pymethods]
 impl BatchTracer {
     /// All rows: the value with its batch axis.
     #[getter]

@@ -155,6 +155,20 @@ impl Trace for Staging {
         }
     }
 
+    fn stand_in(&self, this: &TraceRef, value: &Value) -> Option<(Value, usize)> {
+        let aval = match value {
+            Value::Tracer(t) if t.trace().id() >= self.id => return None,
+            Value::Array(a) => spread::typed(a.aval().clone(), a.device()),
+            value => value.aval(),
+        };
+        let mut state = self.lock();
+        let v = state.jaxpr.new_var(aval.clone());
+        state.jaxpr.invars.push(v);
+        state.captured.push(value.clone());
+        let number = state.captured.len() - 1;
+        Some((Value::Tracer(Tracer::new(this.clone(), aval, Payload::Staged(Atom::Var(v)))), number))
+    }
+
     fn explain(&self, tracer: &Tracer) -> Option<String> {
         let Payload::Staged(Atom::Var(var)) = tracer.payload() else {
             return None;

@@ -126,7 +126,7 @@ fn resolve(op: &OpRef, args: &[Operand<'_>]) -> Answer {
 
 fn find_call(op: &OpRef, args: &[Operand<'_>]) -> Option<Answer> {
     // a program goes with the function that it was made of
-    if !op.subjaxprs().is_empty() {
+    if !op.subjaxprs().is_empty() || op.asks_host() {
         return None;
     }
     let avals: SmallVec<[Aval; MAX]> = args.iter().map(|a| a.aval()).collect();

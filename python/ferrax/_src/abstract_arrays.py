@@ -1,15 +1,11 @@
 """Types of values that are arrays or numbers."""
 
-from typing import Any
-
 import numpy as np
 
-from ferrax._ferrax import Array
 from ferrax._src._public import names_of
+from ferrax.extend.core import array_types as array_types
 
-numpy_scalar_types: set[type] = {
-    t for t in np.sctypeDict.values() if issubclass(t, (np.number, np.bool_)) and t is not np.longdouble
-} - {np.clongdouble}
-array_types: set[Any] = {Array, np.ndarray, *numpy_scalar_types}
+#: NumPy's types of numbers.
+numpy_scalar_types: set[type] = array_types - {np.ndarray}
 
 __getattr__ = names_of(__name__, "ferrax.core")

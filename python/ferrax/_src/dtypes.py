@@ -105,7 +105,12 @@ def dtype(x: Any) -> Any:
         raise ValueError("Invalid argument to dtype: None.")
     if isinstance(x, (str, type, np.dtype)):
         return check_and_canonicalize_user_dtype(x, "dtype")
-    return _ferrax.typeof(x).dtype
+    if hasattr(x, "dtype") or type(x) in python_scalar_types:
+        return _ferrax.typeof(x).dtype
+    try:  # NumPy has a word for some others: a pair of an array and anything is of the array's dtype
+        return np.result_type(x)
+    except TypeError as error:
+        raise TypeError(f"Cannot determine dtype of {x}") from error
 
 
 def check_and_canonicalize_user_dtype(dtype: Any, fun_name: str | None = None) -> Any:

@@ -241,7 +241,7 @@ def _check_rows(rows: Sequence[Any]) -> None:
         raise ValueError(f"0th dimension of all xs should be replicated. Got {', '.join(str(spec) for spec in specs)}")
 
 
-def _found(clock: int) -> list[Any]:
+def _found(clock: int) -> Any:
     """The references that bodies traced after `clock` use and that are older."""
     from ferrax._refs import found_since
 
@@ -446,7 +446,9 @@ def _run_branches(
     clock = _ferrax.trace_clock()
     try:
         first = {id(b): i for i, b in reversed(list(enumerate(branches)))}
-        traced = {i: _ferrax.trace_to_jaxpr(branches[i], operands, None, name) for i in sorted(first.values())}
+        # of a cond true_fun, the last one, is traced first
+        order = sorted(first.values(), reverse=name == "cond")
+        traced = {i: _ferrax.trace_to_jaxpr(branches[i], operands, None, name) for i in order}
         programs = [traced[first[id(b)]] for b in branches]  # one that is there twice is called once
     except _ferrax.ReferenceUsed:
         from ferrax._refs_calls import closed_over
@@ -461,9 +463,9 @@ def _run_branches(
     promoted = _promoted(programs, branches)
     if promoted is not branches:
         programs = [_ferrax.trace_to_jaxpr(b, operands, None, name) for b in promoted]
-    # of a cond true_fun is named first, as in its call
-    order = slice(None, None, -1 if name == "cond" else 1)
-    error = branches_error(name, labels[order], branches[order], programs[order])
+    # and named first, as in its call
+    called = slice(None, None, -1 if name == "cond" else 1)
+    error = branches_error(name, labels[called], branches[called], programs[called])
     if error is not None and not (all(is_own(b) for b in branches) and _alike_but_for_axes(programs)):
         raise error
     refuse_effects(name, *programs)

@@ -436,7 +436,10 @@ fn scan_transpose(op: &OpRef, p: &Scan, cts: &[Option<Value>], args: &[Transpose
     let pick = |avals: &[Aval], m: &[bool], want: bool| -> Vec<Aval> {
         avals.iter().zip(m).filter(|&(_, &l)| l == want).map(|(a, _)| a.clone()).collect()
     };
-    let y_avals: Vec<Aval> = p.jaxpr.out_avals()[p.num_carry..].iter().map(Aval::tangent).collect();
+    // rows that nobody uses have no cotangents
+    let (ct_carry, ct_ys) = cts.split_at(p.num_carry);
+    let used: Vec<bool> = ct_ys.iter().map(Option::is_some).collect();
+    let y_avals = pick(&p.jaxpr.out_avals()[p.num_carry..], &used, true);
     let ct_consts = pick(const_avals, const_linear, true);
     let res_consts = pick(const_avals, const_linear, false);
     let res_xs = pick(x_avals, xs_linear, false);
@@ -444,24 +447,23 @@ fn scan_transpose(op: &OpRef, p: &Scan, cts: &[Option<Value>], args: &[Transpose
         res_consts.clone(),
         ct_consts.iter().chain(carry_avals).map(Aval::tangent).collect(),
         res_xs.clone(),
-        y_avals.clone(),
+        y_avals.iter().map(Aval::tangent).collect(),
     ]
     .concat();
     let sizes = [res_consts.len(), ct_consts.len(), p.num_carry, res_xs.len()];
     let body = stage_closed("transpose", p.jaxpr.debug.clone(), &body_avals, |values| {
-        transpose_body(p, &linear, &avals, sizes, values)
+        transpose_body(p, &linear, &avals, sizes, &used, values)
     })?;
     let known = |range: std::ops::Range<usize>| -> Vec<Value> {
         let known = args[range.clone()].iter().zip(&linear[range]).filter(|&(_, &l)| !l);
         known.filter_map(|(a, _)| a.known().ok().cloned()).collect()
     };
-    let stacked_ys: Vec<Aval> = y_avals.iter().map(|a| stacked(a, p.length)).collect();
     let operands = [
         known(0..p.num_consts),
         ct_consts.iter().map(|a| zeros(&a.tangent())).collect::<Result<Vec<_>>>()?,
-        super::instantiate_all(&cts[..p.num_carry], carry_avals)?,
+        super::instantiate_all(ct_carry, carry_avals)?,
         known(p.first_xs()..args.len()),
-        super::instantiate_all(&cts[p.num_carry..], &stacked_ys)?,
+        ct_ys.iter().flatten().cloned().collect(),
     ]
     .concat();
     let params = Scan {
@@ -484,6 +486,7 @@ fn transpose_body(
     linear: &[bool],
     avals: &[Aval],
     sizes: [usize; 4],
+    used: &[bool],
     values: &[Value],
 ) -> Result<Vec<Value>> {
     let (res_consts, rest) = values.split_at(sizes[0]);
@@ -499,7 +502,9 @@ fn transpose_body(
             None => TransposeArg::Linear(a.clone()),
         })
         .collect();
-    let cts: Vec<Option<Value>> = ct_carry.iter().chain(ct_ys).cloned().map(Some).collect();
+    let mut ct_ys = ct_ys.iter();
+    let of_rows = used.iter().map(|&u| if u { ct_ys.next() } else { None }.cloned());
+    let cts: Vec<Option<Value>> = ct_carry.iter().cloned().map(Some).chain(of_rows).collect();
     let pulled = ferrax_transform::backward(&p.jaxpr, &operands, &cts)?;
     let mut consts = ct_consts.iter();
     let mut outs = Vec::new();

@@ -62,7 +62,8 @@ pub fn on_miss(
     let place = Source::here().location().map(|at| format!("{}:{}", at.file, at.line));
     if !strict {
         let place = place.map(|place| format!(", called at {place}")).unwrap_or_default();
-        return log_warning(py, &format!("TRACING CACHE MISS of {name}{place}: {why}"));
+        let words = words(py, function, programs, key, &why);
+        return log_warning(py, &format!("TRACING CACHE MISS of {name}{place}: {why}\n{words}"));
     }
     let place = place.map(|place| format!("\nThe call is at {place}.")).unwrap_or_default();
     let text = format!(
@@ -170,6 +171,53 @@ fn why(
         None => "it is called for the first time".to_owned(),
         Some(before) => now.compared_with(py, before),
     }
+}
+
+/// Why a program was not found, in the words that JAX has for it: programs look for these in logs.
+fn words(py: Python<'_>, function: &Function, programs: &Programs, key: &Key, why: &str) -> String {
+    let place = function.debug.place.as_deref().map(|place| format!(" defined at {place}")).unwrap_or_default();
+    let name = &function.debug.name;
+    let entries = programs.entries();
+    let Some(known) = entries.iter().map(|e| &e.key).min_by_key(|known| key.distance(known)) else {
+        let again = if why.starts_with("this is another") {
+            "\n  but seen another function defined on the same line; maybe the function is\n  being re-defined repeatedly, \
+             preventing caching?"
+        } else {
+            ""
+        };
+        let id = function.fun.as_ptr() as usize;
+        return format!("  never seen function:\n    {name} id={id}{place}{again}");
+    };
+    let (is, was) = (&key.signature, &known.signature);
+    let mut text =
+        format!("  for {name}{place}\n  all previously seen cache keys differ. For the closest previous key:");
+    if !key.tree.equals(py, &known.tree).unwrap_or(false) || is.statics.len() != was.statics.len() || {
+        let known = |s: &Static| was.statics.iter().any(|t| s.label == t.label && t.equals(py, s));
+        !is.statics.iter().all(known)
+    } {
+        text += "\n  different input pytree";
+    } else if is.avals != was.avals {
+        text += "\n  different input types:";
+        let typed = |a: &Aval, tells: bool| {
+            let weak =
+                if tells { format!("{{weak_type={}}}", if a.weak { "True" } else { "False" }) } else { String::new() };
+            format!("{}{weak}", a.with_weak(false))
+        };
+        let names = trees::argument_names(py, &key.tree, &key.params).unwrap_or_default();
+        for ((i, is), was) in is.avals.iter().enumerate().zip(&was.avals).filter(|((_, a), b)| a != b) {
+            let weak = is.weak != was.weak;
+            let link = if weak { ": https://docs.jax.dev/en/latest/type_promotion.html#weak-types" } else { "" };
+            let name = names.get(i).map_or("", String::as_str);
+            text += &format!("\n  * at {name}, now {} and before {}{link}", typed(is, weak), typed(was, weak));
+        }
+    }
+    let mut settings = Vec::new();
+    setting_differences(py, was.config, is.config, &mut settings);
+    if !settings.is_empty() {
+        text += "\n  Tracing context doesn't match, e.g. due to config or context manager.";
+        settings.iter().for_each(|setting| text += &format!("\n  * {setting}"));
+    }
+    text
 }
 
 fn option_differences(was: &Options, is: &Options) -> String {

@@ -53,8 +53,9 @@ fn trace_to_jaxpr(
     }
     let debug = function.debug_for(py, &in_tree, &[]);
     let mut call = FlatCall::new(py, &function.fun, &in_tree, &function.debug);
-    let mut staged = stage(transform, debug, &avals, |values| call.call(values)).py()?;
+    let mut staged = stage(transform, debug, &avals, |values| call.to_end(values)).py()?;
     let out_tree = call.out_tree()?;
+    super::references::ended(fun, &mut staged.jaxpr, &staged.captured, &out_tree)?;
     staged.jaxpr.debug.result_names = Some(trees::result_names(&out_tree));
     let program: JaxprRef = staged.jaxpr.into();
     crate::watch::traced(py, &program)?;

@@ -438,6 +438,13 @@ impl<'a, 'py> FlatCall<'a, 'py> {
         Ok(values)
     }
 
+    /// Calls it, and gives with its results what references hold that the trace in force found.
+    pub fn to_end(&mut self, values: &[Value]) -> Result<Vec<Value>> {
+        let mut results = self.call(values)?;
+        results.extend(rust(super::references::ending(self.py))?);
+        Ok(results)
+    }
+
     /// Structure of the result.
     pub fn out_tree(self) -> PyResult<TreeDef> {
         self.out_tree

@@ -687,6 +687,12 @@ impl PyClosed {
         late_member(slf, name)
     }
 
+    /// A program with values of its constants; `ClosedJaxpr` itself also makes programs with references.
+    #[staticmethod]
+    fn _of_parts(jaxpr: &PyOpen, consts: Vec<Bound<'_, PyAny>>) -> PyResult<Self> {
+        PyClosed::from_parts(jaxpr, consts)
+    }
+
     #[new]
     fn from_parts(jaxpr: &PyOpen, consts: Vec<Bound<'_, PyAny>>) -> PyResult<Self> {
         let n = jaxpr.0.leading + jaxpr.0.jaxpr.constvars.len();

@@ -245,8 +245,9 @@ impl Jit {
         let debug = self.function.debug_for(py, tree, positions);
         let fun = with_statics(py, &self.function.fun, statics, positions)?;
         let mut call = FlatCall::new(py, &fun, tree, &self.function.debug);
-        let mut staged = stage("jit", debug, avals, |args| call.call(args)).py()?;
+        let mut staged = stage("jit", debug, avals, |args| call.to_end(args)).py()?;
         let out_tree = call.out_tree()?;
+        references::ended(self.function.fun.bind(py), &mut staged.jaxpr, &staged.captured, &out_tree)?;
         staged.jaxpr.debug.result_names = Some(trees::result_names(&out_tree));
         Ok((staged, out_tree))
     }

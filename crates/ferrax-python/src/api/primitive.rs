@@ -124,6 +124,9 @@ impl Op for PyOp {
     fn params_hash(&self, mut state: &mut dyn Hasher) {
         (Arc::as_ptr(&self.0) as usize).hash(&mut state);
     }
+    fn asks_host(&self) -> bool {
+        true
+    }
     fn subjaxprs(&self) -> Vec<JaxprRef> {
         // programs among the parameters are the rules' own business
         Vec::new()

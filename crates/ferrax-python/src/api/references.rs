@@ -5,9 +5,11 @@
 //! as one that takes their values and gives their new ones. `python/ferrax/_refs.py` makes that function; here a traced
 //! call learns that it must.
 
+use super::jaxpr::PyClosed;
+use crate::tree::TreeDef;
 use crate::value::{from_value, to_value};
-use ferrax_ir::trace::{TraceId, base_id};
-use ferrax_ir::{Payload, Value};
+use ferrax_ir::trace::{TraceId, base, base_id};
+use ferrax_ir::{Jaxpr, Payload, Value};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -26,6 +28,8 @@ struct Hooks {
     class: Py<PyType>,
     jitted: Py<PyAny>,
     vmapped: Py<PyAny>,
+    ending: Py<PyAny>,
+    ended: Py<PyAny>,
 }
 
 static HOOKS: PyOnceLock<Hooks> = PyOnceLock::new();
@@ -94,6 +98,36 @@ pub fn vmapped(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     hook(py, |h| &h.vmapped)
 }
 
+/// What the references hold that the staging trace in force found, at its end: results of its program beside those of
+/// its function.
+pub fn ending(py: Python<'_>) -> PyResult<Vec<Value>> {
+    if !used_since(base_id().0 - 1) {
+        return Ok(Vec::new());
+    }
+    hook(py, |h| &h.ending)?.call0()?.try_iter()?.map(|held| to_value(&held?)).collect()
+}
+
+/// Hands the program of a function that found references, with what these hold at its end, to who traces the function
+/// again as one of their values; what stays is the program of the function alone.
+pub fn ended(fun: &Bound<'_, PyAny>, jaxpr: &mut Jaxpr, captured: &[Value], out_tree: &TreeDef) -> PyResult<()> {
+    let (py, own) = (fun.py(), out_tree.num_leaves());
+    if jaxpr.outvars.len() > own {
+        let whole = PyClosed::traced(jaxpr.clone().into(), captured.to_vec(), out_tree.clone());
+        hook(py, |h| &h.ended)?.call1((fun, whole))?;
+        jaxpr.outvars.truncate(own);
+    }
+    Ok(())
+}
+
+/// A value of the staging trace in force that stands for an older one alone, and its number among what the trace
+/// captured; None for a value of the trace itself.
+#[pyfunction]
+fn stand_in(value: &Bound<'_, PyAny>) -> PyResult<Option<(Py<PyAny>, usize)>> {
+    let found = base().and_then(|trace| Some(trace.stand_in(&trace, &to_value(value).ok()?)));
+    let Some(Some((v, number))) = found else { return Ok(None) };
+    Ok(Some((from_value(value.py(), v)?, number)))
+}
+
 /// Whether an object is a reference or a view of one.
 #[pyfunction(name = "is_reference")]
 fn is_reference_object(object: &Bound<'_, PyAny>) -> bool {
@@ -102,9 +136,16 @@ fn is_reference_object(object: &Bound<'_, PyAny>) -> bool {
 
 /// Says what references are, and who makes the calls that use them.
 #[pyfunction]
-fn set_reference_hooks(py: Python<'_>, class: Py<PyType>, jitted: Py<PyAny>, vmapped: Py<PyAny>) {
+fn set_reference_hooks(
+    py: Python<'_>,
+    class: Py<PyType>,
+    jitted: Py<PyAny>,
+    vmapped: Py<PyAny>,
+    ending: Py<PyAny>,
+    ended: Py<PyAny>,
+) {
     // a second time says the same
-    let _ = HOOKS.set(py, Hooks { class, jitted, vmapped });
+    let _ = HOOKS.set(py, Hooks { class, jitted, vmapped, ending, ended });
 }
 
 /// Says what views of references are.
@@ -177,6 +218,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(set_view_class, m)?)?;
     m.add_function(wrap_pyfunction!(set_high_types, m)?)?;
     m.add_function(wrap_pyfunction!(is_reference_object, m)?)?;
+    m.add_function(wrap_pyfunction!(stand_in, m)?)?;
     m.add_function(wrap_pyfunction!(staging_trace, m)?)?;
     m.add_function(wrap_pyfunction!(staging_transform, m)?)?;
     m.add_function(wrap_pyfunction!(trace_clock, m)?)?;

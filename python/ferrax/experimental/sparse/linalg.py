@@ -108,6 +108,12 @@ def lobpcg_standard(
     >>> print(jnp.round(values, 3))
     [11. 10.]
     """
+    theta, X, step, _ = _searched(A, X, m, tol, False)
+    return theta, X, step
+
+
+def _searched(A: Any, X: Any, m: int, tol: Any, told: bool) -> tuple[Any, Any, Any, dict[str, Any]]:
+    """What `lobpcg_standard` gives; where it is told, after all `m` steps, with measures of each by JAX's names."""
     X = asarray(X)
     n, k = X.shape
     if k == 0:
@@ -124,10 +130,13 @@ def lobpcg_standard(
     X = _orthonormal(X, None)
     X, theta, AX = _best(X, apply(X), k)
 
+    def errors(theta: Any, AX: Any, R: Any) -> Any:
+        return _norms(R), lax.add(lax.abs(theta), _norms(AX))
+
     def unfinished(state: Any) -> Any:
         step, _, theta, AX, R, _ = state
-        lengths = lax.add(lax.abs(theta), _norms(AX))
-        left = jnp.any(lax.gt(_norms(R), lax.mul(lengths, jnp.broadcast_to(limit, (k,)))))
+        sizes, lengths = errors(theta, AX, R)
+        left = jnp.any(lax.gt(sizes, lax.mul(lengths, jnp.broadcast_to(limit, (k,)))))
         return lax.bitwise_and(lax.lt(step, np.int32(m)), left)
 
     def improve(state: Any) -> Any:
@@ -142,8 +151,57 @@ def lobpcg_standard(
         return lax.add(step, np.int32(1)), X, theta, AX, _residuals(X, theta, AX), P
 
     start = (np.int32(0), X, theta, AX, _residuals(X, theta, AX), jnp.zeros_like(X))
-    step, X, theta, *_ = lax.while_loop(unfinished, improve, start)
-    return theta, X, step
+    if not told:
+        step, X, theta, *_ = lax.while_loop(unfinished, improve, start)
+        return theta, X, step, {}
+
+    def measured(state: Any, _: Any) -> Any:
+        new = improve(state)
+        _, X, theta, AX, R, P = new
+        sizes, lengths = errors(theta, AX, R)
+        return new, {**_measures(state, X, P), "lambda history": theta, **_of_residuals(sizes, 10 * n * lengths, eps)}
+
+    (step, X, theta, *_), measures = lax.scan(measured, start, None, length=m)
+    return theta, X, step, measures
+
+
+def _measures(before: Any, X: Any, P: Any) -> dict[str, Any]:
+    """How far the blocks of a step are from bases."""
+    k = X.shape[1]
+    zeros = lambda x: jnp.sum(jnp.all(x == 0, axis=0))
+    apart = lambda x: jnp.sum(jnp.abs(x - jnp.diag(jnp.diag(x)))) / k**2
+    _, X0, _, _, R0, P0 = before
+    basis = lax.concatenate([X0, P0, R0], 1)
+    return {
+        "basis rank": basis.shape[1] - zeros(basis),
+        "X zeros": zeros(X),
+        "P zeros": zeros(P),
+        "X orth": apart(_gram(X, X)),
+        "P orth": apart(_gram(P, P)),
+        "P.X": jnp.sum(jnp.abs(_gram(X, P))) / k**2,
+    }
+
+
+def _of_residuals(sizes: Any, lengths: Any, tol: Any) -> dict[str, Any]:
+    """Sizes of a step's residuals, also as parts of lengths."""
+    # of vectors of no length nothing is left
+    parts = sizes / jnp.where(lengths > 0, lengths, jnp.ones_like(lengths))
+    return {
+        "residual history": sizes,
+        "converged": jnp.sum(parts <= tol),
+        "adjusted residual max": jnp.max(parts),
+        "adjusted residual p50": jnp.median(parts),
+        "adjusted residual min": jnp.min(parts),
+    }
+
+
+def _lobpcg_standard_callable(A: Any, X: Any, m: int, tol: Any, debug: bool = False) -> Any:
+    """`lobpcg_standard`; for debugging with measures of each step, after all steps."""
+    *found, measures = _searched(A, X, m, tol, debug)
+    return (*found, measures) if debug else tuple(found)
+
+
+_lobpcg_standard_matrix = _lobpcg_standard_callable
 
 
 def _times(R: Any, P: Any) -> Any:

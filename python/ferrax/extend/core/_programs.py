@@ -276,6 +276,15 @@ def _make_equation(
     return new_jaxpr_eqn(invars, outvars, primitive, params, effs, source_info, ctx)
 
 
+def _make_closed(cls: type, jaxpr: Any, consts: Sequence[Any] = ()) -> Any:
+    """The program with values of its constants; one with references is of a class of its own."""
+    if type(jaxpr) is Jaxpr:
+        return ClosedJaxpr._of_parts(jaxpr, list(consts))
+    if not isinstance(jaxpr, Jaxpr):
+        raise TypeError(f"ClosedJaxpr takes a Jaxpr, got {type(jaxpr).__name__}")
+    return jaxpr.closed(consts)  # type: ignore[attr-defined]
+
+
 def _pretty_print_atom(self: Var | Literal, context: Any = None, *, print_dtype: bool = True) -> str:
     """The variable or number as programs show it, with its type or without."""
     text = repr(self)
@@ -302,7 +311,12 @@ _OF_VARIABLES = {"initial_qdd": _NO_STATES, "final_qdd": _NO_STATES, "pretty_pri
 
 _METHODS: dict[type, dict[str, Any]] = {
     Jaxpr: {**_OF_PROGRAMS, "replace": _replace_jaxpr},
-    ClosedJaxpr: {**_OF_PROGRAMS, "replace": _replace_closed, "map_jaxpr": _map_jaxpr},
+    ClosedJaxpr: {
+        **_OF_PROGRAMS,
+        "__new__": staticmethod(_make_closed),
+        "replace": _replace_closed,
+        "map_jaxpr": _map_jaxpr,
+    },
     Var: _OF_VARIABLES,
     DropVar: _OF_VARIABLES,
     Literal: {"hash": property(_literal_hash), "pretty_print": _pretty_print_atom},
