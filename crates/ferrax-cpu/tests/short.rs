@@ -44,7 +44,7 @@ fn between(rng: &mut Rng, n: usize, d: usize, dtype: DType) -> Graph {
         own[3],
         b.scalar(Scalar::from_f64(dtype, 0.5)),
     ];
-    for _ in 0..1 + rng.below(6) {
+    for _ in 0..=rng.below(6) {
         let (x, y) = (values[rng.below(values.len())], values[rng.below(values.len())]);
         values.push(match rng.below(5) {
             0 if dtype.is_float() => b.unary([UnaryOp::Exp, UnaryOp::Neg, UnaryOp::Abs][rng.below(3)], x),
@@ -52,7 +52,7 @@ fn between(rng: &mut Rng, n: usize, d: usize, dtype: DType) -> Graph {
         });
     }
     let mut outputs = vec![];
-    for _ in 0..1 + rng.below(2) {
+    for _ in 0..=rng.below(2) {
         let whole: Vec<ValueId> = values.iter().copied().filter(|&v| b.ty(v).shape.len() == 3).collect();
         let x = whole[whole.len() - 1 - rng.below(2)];
         if rng.below(3) == 0 {
