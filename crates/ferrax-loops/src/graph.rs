@@ -268,11 +268,15 @@ impl Builder {
         self.push(Kind::Reshape, &[x], Type::new(dtype, shape))
     }
 
-    /// x reduced over `axes`.
+    /// x reduced over `axes`; what is reduced of one element is that element.
     pub fn reduce(&mut self, op: ReduceOp, x: ValueId, axes: &[usize]) -> ValueId {
         let ty = self.ty(x);
         let kept = ty.shape.iter().enumerate().filter(|(i, _)| !axes.contains(i)).map(|(_, &d)| d);
+        let alone = axes.iter().all(|&a| ty.shape[a] == 1);
         let ty = Type { dtype: ty.dtype, shape: kept.collect() };
+        if alone {
+            return self.reshape(x, &ty.shape);
+        }
         self.push(Kind::Reduce { op, axes: SmallVec::from_slice(axes) }, &[x], ty)
     }
 

@@ -272,7 +272,7 @@ def _spaced(first: Array, last: Array, num: int, divisions: int, endpoint: bool,
     values = (low * rest + high * whole) / cast(count, first.dtype)
     if fit:
         return values
-    share = cast(steps / count, first.dtype)
+    share = cast(steps * (1 / count), first.dtype)
     return lax.select(isfinite(values), values, low * (1 - share) + high * share)
 
 

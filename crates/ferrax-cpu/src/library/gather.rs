@@ -99,6 +99,11 @@ pub fn gather(gathering: &Gathering, operand: In<'_>, indices: In<'_>, out: &mut
                 if windows.in_one_piece() && axes.iter().all(|a| a.dst > 1) {
                     return windows.runs(part, |run| across(run, &axes, src, value[0], dst));
                 }
+                if let [Axis { n, src: 1, dst: 1 }] = axes[..]
+                    && let Some(rows) = short_rows::<T>(n)
+                {
+                    return windows.runs(part, |run| rows(run, src, value[0], dst));
+                }
                 windows.each(part, |from, to| match from {
                     Some(o) => copy_axes(&axes, src.offset(o), dst.offset(to)),
                     None => copy_axes(&fill_axes, value.as_ptr(), dst.offset(to)),
@@ -133,6 +138,38 @@ unsafe fn elements<T: Copy>(run: &Run<'_>, src: *const T, fill: T, dst: *mut T) 
         for (k, &place) in run.places.iter().enumerate() {
             let inside = place >= 0;
             *dst.offset(run.other(k)) = if inside { *src.offset(run.operand(k) + place as isize) } else { fill };
+        }
+    }
+}
+
+/// Takes rows of a few elements, each in a move or two; `fill` where they are outside.
+type TakeRows<T> = unsafe fn(&Run<'_>, *const T, T, *mut T);
+
+/// What takes rows of `n` elements, where those are few: a call for each would take longer than its elements.
+fn short_rows<T: Copy>(n: usize) -> Option<TakeRows<T>> {
+    Some(match n {
+        2 => rows_of::<T, 2>,
+        3 => rows_of::<T, 3>,
+        4 => rows_of::<T, 4>,
+        6 => rows_of::<T, 6>,
+        8 => rows_of::<T, 8>,
+        16 => rows_of::<T, 16>,
+        _ => return None,
+    })
+}
+
+/// # Safety
+/// As for `elements`; windows are `N` elements side by side.
+unsafe fn rows_of<T: Copy, const N: usize>(run: &Run<'_>, src: *const T, fill: T, dst: *mut T) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        for (k, &place) in run.places.iter().enumerate() {
+            let to = dst.offset(run.other(k)).cast::<[T; N]>();
+            *to = if run.whole || place >= 0 {
+                *src.offset(run.operand(k) + place as isize).cast::<[T; N]>()
+            } else {
+                [fill; N]
+            };
         }
     }
 }

@@ -167,6 +167,8 @@ fn is_short<T>(a: Axis) -> bool {
 alternate!(short_rows, N, (axes: [Axis; N], n: usize, src: *const T, dst: *mut T), {
     let bytes = n * size_of::<T>();
     match bytes {
+        b if b % 128 == 0 => in_parts::<T, [u8; 128], N>(axes, bytes, src, dst),
+        b if b % 64 == 0 => in_parts::<T, [u8; 64], N>(axes, bytes, src, dst),
         32.. => in_parts::<T, [u8; 32], N>(axes, bytes, src, dst),
         16.. => in_parts::<T, [u8; 16], N>(axes, bytes, src, dst),
         8.. => in_parts::<T, u64, N>(axes, bytes, src, dst),

@@ -429,6 +429,11 @@ pub fn reduce(op: ReduceOp, axes: &[usize], x: In<'_>, out: &mut Out<'_>) -> Res
         crate::library::movement::splat(dtype, op.identity(dtype).to_bytes().as_ptr(), out.ptr, out.ty.size());
         return Ok(());
     }
+    if x.ty.size() == out.ty.size() {
+        // What is reduced of one element is that element, a negative zero too.
+        crate::library::movement::same_bytes(x, out);
+        return Ok(());
+    }
     let mut extents = merged(x.shape(), axes);
     let reduced_groups = extents.iter().filter(|e| e.1).count();
     if dtype == compute && reduced_groups <= 1 {
@@ -647,46 +652,61 @@ fn arg_part_body<T: Ordered, P: Place>(x: &[T], out: &mut [u8], [n, inner, width
     }
     for (x, out) in x.chunks_exact(n * inner).zip(out.chunks_exact_mut(inner * width)) {
         for (c, out) in out.chunks_mut(FOUND * width).enumerate() {
-            let columns = c * FOUND..(c * FOUND + out.len() / width);
+            let (first, count) = (c * FOUND, out.len() / width);
             let (mut best, mut found) = ([x[0]; FOUND], [P::of(0); FOUND]);
-            best[..columns.len()].copy_from_slice(&x[columns.clone()]);
-            for (r, row) in x.chunks_exact(inner).enumerate().skip(1) {
-                compete(&mut best, &mut found, &row[columns.clone()], P::of(r), max);
+            let (best, found) = (&mut best[..count], &mut found[..]);
+            best.copy_from_slice(&x[first..][..count]);
+            for (k, rows) in x[inner..].chunks(BLOCK * inner).enumerate() {
+                compete(best, found, (&rows[first..], inner, rows.len() / inner), 1 + k * BLOCK, max);
             }
-            store_places(out, width, &found);
+            store_places(out, width, found);
         }
     }
 }
 
-/// Elements that compete in registers.
+/// Columns whose elements compete in registers, and rows that do so for some columns before it is the next ones' turn.
 const TOGETHER: usize = 16;
+const BLOCK: usize = 64;
 
-/// Elements take the place of those that they beat.
+/// Elements of so many rows, one every `step`, the first of which has number `first`, take the place of those that they beat.
 #[inline(always)]
-fn compete<T: Ordered, P: Place>(best: &mut [T], found: &mut [P], row: &[T], at: P, max: bool) {
+fn compete<T: Ordered, P: Place>(best: &mut [T], found: &mut [P], x: (&[T], usize, usize), first: usize, max: bool) {
     if max {
-        compete_for::<T, P, true>(best, found, row, at);
+        compete_for::<T, P, true>(best, found, x, first);
     } else {
-        compete_for::<T, P, false>(best, found, row, at);
+        compete_for::<T, P, false>(best, found, x, first);
     }
 }
 
-/// As `compete`; whole registers are stored: stores of single lanes are slow.
+/// As `compete`. What is best is kept in registers over all rows: stores of single lanes are slow.
 #[inline(always)]
-fn compete_for<T: Ordered, P: Place, const MAX: bool>(best: &mut [T], found: &mut [P], row: &[T], at: P) {
-    let winner = |b: T, f: P, v: T| if v.beats(b, MAX) { (v, at) } else { (b, f) };
-    let (best, last_best) = best[..row.len()].as_chunks_mut::<TOGETHER>();
-    let (found, last_found) = found[..row.len()].as_chunks_mut::<TOGETHER>();
-    let (row, last_row) = row.as_chunks::<TOGETHER>();
-    for ((best, found), row) in best.iter_mut().zip(found).zip(row) {
-        let (mut b, mut f) = (*best, *found);
-        for j in 0..TOGETHER {
-            (b[j], f[j]) = winner(b[j], f[j], row[j]);
+fn compete_for<T: Ordered, P: Place, const MAX: bool>(
+    best: &mut [T],
+    found: &mut [P],
+    (x, step, rows): (&[T], usize, usize),
+    first: usize,
+) {
+    let winner = |b: T, f: P, v: T, r: usize| if v.beats(b, MAX) { (v, P::of(first + r)) } else { (b, f) };
+    let mut at = 0;
+    while at < best.len() {
+        // The last columns are looked at together with some for a second time, which changes nothing of those.
+        at = at.min(best.len().saturating_sub(TOGETHER));
+        let (best, found) = (&mut best[at..], &mut found[at..]);
+        if let (Some(best), Some(found)) = (best.first_chunk_mut::<TOGETHER>(), found.first_chunk_mut::<TOGETHER>()) {
+            let (mut b, mut f) = (*best, *found);
+            for r in 0..rows {
+                let row = &x[r * step + at..][..TOGETHER];
+                for j in 0..TOGETHER {
+                    (b[j], f[j]) = winner(b[j], f[j], row[j], r);
+                }
+            }
+            (*best, *found) = (b, f);
+        } else {
+            for (j, (b, f)) in best.iter_mut().zip(found).enumerate() {
+                (0..rows).for_each(|r| (*b, *f) = winner(*b, *f, x[r * step + at + j], r));
+            }
         }
-        (*best, *found) = (b, f);
-    }
-    for ((b, f), &v) in last_best.iter_mut().zip(last_found).zip(last_row) {
-        (*b, *f) = winner(*b, *f, v);
+        at += TOGETHER;
     }
 }
 
@@ -697,9 +717,7 @@ fn arg_short_rows<T: Ordered, P: Place>(x: &[T], out: &mut [u8], (n, width): (us
     for (x, out) in x.chunks(n * short_rows::ROWS).zip(out.chunks_mut(short_rows::ROWS * width)) {
         let columns = short_rows::transpose(x, n, &mut columns);
         let (mut best, mut found) = (columns[0], [P::of(0); short_rows::ROWS]);
-        for (i, column) in columns.iter().enumerate().skip(1) {
-            compete(&mut best, &mut found, column, P::of(i), max);
-        }
+        compete(&mut best, &mut found, (columns[1..].as_flattened(), short_rows::ROWS, n - 1), 1, max);
         store_places(out, width, &found);
     }
 }

@@ -101,6 +101,10 @@ pub(crate) fn plan(graph: Arc<Graph>, donation: Donation<'_>, machine: bool) -> 
     let graph = if machine { checked(passes::fractions(graph))? } else { graph };
     let graph = if machine { checked(passes::paddings(graph))? } else { graph };
     let graph = checked(passes::hoist(graph))?;
+    let graph = if machine { checked(passes::hoist(checked(passes::ahead(graph))?))? } else { graph };
+    let graph = if machine { checked(passes::idle(graph))? } else { graph };
+    let graph = if machine { checked(passes::any(graph))? } else { graph };
+    let graph = if machine { checked(passes::few(graph))? } else { graph };
     let graph = if machine { checked(passes::split_states(graph))? } else { graph };
     let graph = if machine { checked(passes::on_parts(graph))? } else { graph };
     let graph = if machine { checked(passes::recompute(graph))? } else { graph };

@@ -1,15 +1,19 @@
 //! Passes over the kernel graph that every engine with kernels of its own needs.
 //!
-//! Eight rewrite a graph: [`fold_transpositions`], [`fractions`](fractions()), [`paddings`](paddings()), [`hoist`], [`split_states`], [`on_parts`], [`recompute`], [`spread_counts`]. [`mod@segments`] cuts programs for engines whose
+//! Twelve rewrite a graph: [`ahead`](ahead()), [`any`](any()), [`few`](few()), [`fold_transpositions`], [`fractions`](fractions()), [`paddings`](paddings()), [`hoist`], [`idle`](idle()), [`split_states`], [`on_parts`], [`recompute`], [`spread_counts`]. [`mod@segments`] cuts programs for engines whose
 //! own cannot call the host. [`order`] finds which nodes run together and where
 //! each value's elements are; what an engine's kernels take, it asks a [`Target`]. No pass changes a bit of a result:
 //! nodes compute the same from the same operands wherever they stand.
 //!
 //! Read next: [`order`], [`view`], then the planner of an engine (`ferrax-cpu/src/plan`).
 
+pub mod ahead;
+pub mod any;
 pub mod counts;
+pub mod few;
 pub mod fractions;
 pub mod hoist;
+pub mod idle;
 pub mod order;
 pub mod paddings;
 pub mod parts;
@@ -21,9 +25,13 @@ pub mod sums;
 pub mod transpositions;
 pub mod view;
 
+pub use ahead::ahead;
+pub use any::any;
 pub use counts::spread_counts;
+pub use few::few;
 pub use fractions::fractions;
 pub use hoist::hoist;
+pub use idle::idle;
 pub use paddings::paddings;
 pub use parts::on_parts;
 pub use recompute::recompute;

@@ -138,13 +138,16 @@ fn states(
         };
         let stays = |k: usize, cut: Cut| {
             let out = cuts.of[body.outputs[k].0 as usize];
-            let same = out.is_some_and(|o| o.axis == cut.axis && o.count == cut.count && cuts.set(o) == cuts.set(cut));
-            let set = cuts.set(cut);
-            same && !whole.contains(&set) && work[set as usize] <= NODES && !in_cond(k)
+            let fits = |set: u32| !whole.contains(&set) && work[set as usize] <= NODES;
+            let same = out.is_some_and(|o| o.axis == cut.axis && o.count == cut.count && fits(cuts.set(o)));
+            same && fits(cuts.set(cut)) && !in_cond(k)
         };
         let kept: Vec<Option<Cut>> = states.iter().enumerate().map(|(k, c)| c.filter(|&cut| stays(k, cut))).collect();
         if kept == states {
-            let sets: HashSet<u32> = states.iter().flatten().map(|&cut| cuts.set(cut)).collect();
+            // A turn may read a state in parts alone, and join the next one of others.
+            let outs = body.outputs.iter().zip(&states).filter(|(_, s)| s.is_some());
+            let cut = outs.filter_map(|(v, _)| cuts.of[v.0 as usize]).chain(states.iter().flatten().copied());
+            let sets: HashSet<u32> = cut.map(|cut| cuts.set(cut)).collect();
             cuts.keep(|set| sets.contains(&set));
             return Some((states, cuts));
         }

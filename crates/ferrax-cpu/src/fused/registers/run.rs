@@ -57,6 +57,32 @@ impl Place {
         }
     }
 
+    /// Puts elements that lie in memory as lanes do in the first lanes, or takes them from there; whether they lie so.
+    ///
+    /// # Safety
+    /// The array must have these elements.
+    unsafe fn move_lanes(
+        &mut self,
+        lane: Width,
+        held: Held,
+        (array, from, count): (*mut u8, usize, usize),
+        out: bool,
+    ) -> bool {
+        let bytes = lane.bytes();
+        let alike = match held {
+            Held::Flag => false,
+            Held::Signed | Held::Four => bytes == 4,
+            Held::Eight => bytes == 8,
+        };
+        if alike {
+            let (own, there) = (self.0.as_mut_ptr().cast::<u8>(), array.wrapping_add(from * bytes));
+            let (src, dst) = if out { (own, there) } else { (there, own) };
+            // SAFETY: the caller's contract; a place has room for a register of lanes.
+            unsafe { std::ptr::copy_nonoverlapping(src, dst, count * bytes) };
+        }
+        alike
+    }
+
     /// The bits of a lane.
     fn get(&self, lane: Width, i: usize) -> u64 {
         match lane {
@@ -135,8 +161,11 @@ impl RegisterLoop {
                 loops::run(self.isa, code, code.add(self.head), base, start, steps.unwrap_or(0));
                 let last = first + count == self.elements;
                 for o in self.outputs.iter().filter(|o| o.part == Part::Turn || last) {
-                    let place = &memory[o.at as usize / size_of::<Place>()];
+                    let place = &mut memory[o.at as usize / size_of::<Place>()];
                     let (from, count) = o.elements((first, count));
+                    if place.move_lanes(self.lane, o.held, (outs[o.operand], from, count), true) {
+                        continue;
+                    }
                     (0..count).for_each(|i| put(outs[o.operand], o.held, from + i, place.get(self.lane, i)));
                 }
             }
@@ -187,8 +216,12 @@ impl RegisterLoop {
                 continue;
             }
             let (from, count) = input.elements((first, count));
+            // SAFETY: the operand has these elements.
+            if unsafe { place.move_lanes(self.lane, input.held, (ins[input.operand], from, count), false) } {
+                continue;
+            }
             for i in 0..count {
-                // SAFETY: the operand has these elements.
+                // SAFETY: as above.
                 place.set(self.lane, i, unsafe { number(ins[input.operand], input.held, from + i) });
             }
         }
