@@ -12,15 +12,18 @@ use crate::errors::IntoPyResult;
 use crate::indexing::{self, IndexUpdateHelper};
 use crate::{dlpack, dtypes, host, numpy_interop, sharded, tracer, ufunc};
 use ferrax::numpy as np;
-use ferrax_base::DType;
-use ferrax_ir::{Array, Tracer, Value};
+use ferrax_base::{DType, Scalar};
+use ferrax_ir::{Array, Lit, Tracer, Value};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyAttributeError, PyNotImplementedError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
+use pyo3::type_object::PyTypeInfo;
 use pyo3::types::{PySet, PyTuple};
 use pyo3::{ffi, intern};
 use std::ffi::c_int;
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// An array, or a traced stand-in for one.
 ///
@@ -37,11 +40,11 @@ pub struct PyArray {
 }
 
 /// An array with data.
-#[pyclass(frozen, extends = PyArray, module = "ferrax", name = "ArrayImpl")]
+#[pyclass(frozen, dict, extends = PyArray, module = "ferrax", name = "ArrayImpl")]
 pub struct ArrayImpl;
 
 /// An array of typed PRNG keys.
-#[pyclass(frozen, extends = PyArray, module = "ferrax.random", name = "PRNGKeyArray")]
+#[pyclass(frozen, dict, extends = PyArray, module = "ferrax.random", name = "PRNGKeyArray")]
 pub struct KeyArray;
 
 /// The Python object of a value.
@@ -62,11 +65,49 @@ pub fn wrap_array(py: Python<'_>, a: Array) -> PyResult<Bound<'_, PyAny>> {
         return numpy_interop::float0_zeros(py, &a.aval().shape);
     }
     ferrax_ir::trace::note_made(&a);
-    let base = PyClassInitializer::from(PyArray { value: Value::Array(a) });
+    let value = PyArray { value: Value::Array(a) };
     Ok(match dtype {
-        DType::KeyFry => Bound::new(py, base.add_subclass(KeyArray))?.into_any(),
-        _ => Bound::new(py, base.add_subclass(ArrayImpl))?.into_any(),
+        DType::KeyFry => Bound::new(py, PyClassInitializer::from(value).add_subclass(KeyArray))?.into_any(),
+        _ => fresh(py, value)?,
     })
+}
+
+/// Where the value lies in the object of an array.
+static VALUE: AtomicUsize = AtomicUsize::new(0);
+
+/// The object of an array. CPython 3.11 and 3.12 make a dictionary for each object that PyO3 makes of a class that can have
+/// one; here it is made when a user sets the first attribute.
+#[inline]
+fn fresh(py: Python<'_>, value: PyArray) -> PyResult<Bound<'_, PyAny>> {
+    let class = ArrayImpl::type_object_raw(py);
+    // SAFETY: an object of this class has its value at `VALUE`, and pointers that are zero, as `find_value` made sure
+    unsafe {
+        let object = ffi::PyObject_GC_New::<ffi::PyObject>(class);
+        if object.is_null() {
+            return Err(PyErr::fetch(py));
+        }
+        let rest = (*class).tp_basicsize as usize - size_of::<ffi::PyObject>();
+        object.add(1).cast::<u8>().write_bytes(0, rest);
+        object.byte_add(VALUE.load(Ordering::Relaxed)).cast::<PyArray>().write(value);
+        ffi::PyObject_GC_Track(object.cast());
+        Ok(Bound::from_owned_ptr(py, object))
+    }
+}
+
+/// Finds where PyO3 puts the value: beside it are a dictionary and a list of weak references, whose pointers begin as
+/// zeros, and padding.
+fn find_value(py: Python<'_>) -> PyResult<()> {
+    let value = Value::Lit(Lit { scalar: Scalar { dtype: DType::Bool, bits: 0 }, weak: false });
+    let sample = Bound::new(py, PyClassInitializer::from(PyArray { value }).add_subclass(ArrayImpl))?;
+    // SAFETY: the class of an object that lives
+    let size = unsafe { (*sample.get_type().as_type_ptr()).tp_basicsize as usize };
+    let known = size_of::<ffi::PyObject>() + size_of::<PyArray>() + 2 * size_of::<usize>();
+    assert!(
+        size >= known && size < known + 2 * align_of::<PyArray>(),
+        "arrays' objects have {size} bytes, not {known}"
+    );
+    VALUE.store(ptr::from_ref(sample.as_super().get()).addr() - sample.as_ptr().addr(), Ordering::Relaxed);
+    Ok(())
 }
 
 impl PyArray {
@@ -381,7 +422,7 @@ impl PyArray {
         }
         // rows of a symbolic number cannot be gone through: its length is an error
         let _ = slf.get().__len__(slf.py())?;
-        Bound::new(slf.py(), Rows { of: slf.clone().unbind(), next: std::sync::atomic::AtomicUsize::new(0) })
+        Bound::new(slf.py(), Rows { of: slf.clone().unbind(), next: AtomicUsize::new(0) })
     }
 
     fn __getitem__<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -762,7 +803,7 @@ impl ArrayImpl {
 #[pyclass(frozen, module = "ferrax", name = "_Rows")]
 pub struct Rows {
     of: Py<PyArray>,
-    next: std::sync::atomic::AtomicUsize,
+    next: AtomicUsize,
 }
 
 #[pymethods]
@@ -773,7 +814,7 @@ impl Rows {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let of = self.of.bind(py);
-        let i = self.next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let i = self.next.fetch_add(1, Ordering::Relaxed);
         if i >= of.get().value.shape()[0] {
             return Ok(None);
         }
@@ -788,7 +829,7 @@ impl Rows {
     }
 
     fn __length_hint__(&self, py: Python<'_>) -> usize {
-        let done = self.next.load(std::sync::atomic::Ordering::Relaxed);
+        let done = self.next.load(Ordering::Relaxed);
         self.of.bind(py).get().value.shape()[0].saturating_sub(done)
     }
 }
@@ -797,5 +838,6 @@ impl Rows {
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyArray>()?;
     m.add_class::<ArrayImpl>()?;
-    m.add_class::<KeyArray>()
+    m.add_class::<KeyArray>()?;
+    find_value(m.py())
 }
