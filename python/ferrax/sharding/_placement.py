@@ -81,13 +81,15 @@ def _replicated(sharding: Any) -> Any:
 
 
 def _tiles(sharding: Any, devices: list[Any]) -> tuple[list[int], int, list[int]] | None:
-    """How a sharding cuts arrays, for devices whose memories are their own; `None` for those that share one.
+    """How a sharding cuts arrays, for devices whose memories are their own; `None` for those that share one, and for
+    one of this process.
 
     Returns:
       The number of tiles along each axis, that of copies of a tile, and the devices by their places, those of the first
       tile first.
     """
-    if len(devices) == 1 or all(d.platform == "cpu" for d in devices):
+    alone = len(devices) == 1 and devices[0].process_index == _processes.state.index
+    if alone or all(d.platform == "cpu" for d in devices):
         return None
     kinds = {d.platform for d in devices}
     if len(kinds) > 1:
