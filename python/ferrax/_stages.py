@@ -333,7 +333,7 @@ class Lowered(_Stage):
         True
         """
         if dialect == "kernels":
-            return str(_ferrax.kernels_text(self._program))
+            return str(_ferrax.kernels_text(self._program, []))
         if dialect == "jaxpr":
             return str(self._program)
         if dialect == "hlo":
@@ -499,6 +499,15 @@ class Compiled(_Stage):
         single = next((s for s in self._shardings if isinstance(s, _ferrax.SingleDeviceSharding)), None)
         return [(single or _anywhere(mesh)) if s is None else s for s in self._shardings]
 
+    def _operands(self) -> list[Any]:
+        """The places that the program's operands are committed to; none where they are on the default device."""
+        from ferrax.sharding._placement import place
+
+        if not any(map(_has_devices, self._shardings)):
+            return []
+        places = [place(s) if _has_devices(s) else None for s in self._places()]
+        return [*[None] * len(self._program.captured), *places]
+
     def _argument(self, i: int) -> str:
         names = self._program.argument_names()
         return f"Argument {names[i]}" if i < len(names) else f"Argument number {i}"
@@ -533,8 +542,11 @@ class Compiled(_Stage):
         return self(*args, **kwargs)
 
     def as_text(self) -> str:
-        """What runs on the default device, as text: kernels of the embedded engine, XLA's program of a plugin."""
-        return str(_ferrax.kernels_text(self._program))
+        """What runs, as text: kernels of the embedded engine, XLA's program of a plugin.
+
+        Where arguments were lowered with shardings over several devices of a plugin, it is the program of one of them.
+        """
+        return str(_ferrax.kernels_text(self._program, self._operands()))
 
     def cost_analysis(self) -> dict[str, float]:
         """Counts of what the program computes, before any engine fuses it.
@@ -550,10 +562,10 @@ class Compiled(_Stage):
         return _cost(self._program)
 
     def memory_analysis(self) -> MemoryStats:
-        """Bytes that a run takes, as `MemoryStats`."""
+        """Bytes that a run takes, as `MemoryStats`; on one of several devices of a plugin."""
         captured = [False] * len(self._program.captured)
         donated = [*captured, *self._donated] if self._donated else []
-        arguments, results, given, temporary = _ferrax.memory_use(self._program, donated)
+        arguments, results, given, temporary = _ferrax.memory_use(self._program, self._operands(), donated)
         temporary = temporary or 0
         return MemoryStats(0, arguments, results, given, temporary, arguments + results - given + temporary)
 

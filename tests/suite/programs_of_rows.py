@@ -182,6 +182,11 @@ def threefry2x32(jax, key):
     return threefry_2x32(key, count)
 
 
+@program("permute_rows", np.linspace(-1.5, 2.0, 12).reshape(4, 3).astype("float32"))
+def permute_rows(jax, x):
+    return jax.vmap(lambda v: jax.lax.ppermute(v, "i", [(0, 3), (1, 1), (2, 0), (3, 2)]), axis_name="i")(x)
+
+
 #: Operations on rows: the `vmap` that names their axis resolves them, and programs do not show them.
 COLLECTIVES = {
     "psum": lambda lax, v: lax.psum(v, "i") * v,

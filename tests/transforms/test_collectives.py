@@ -1,5 +1,6 @@
 """Operations across named mapped axes, against JAX's: values, gradients, and what each raises."""
 
+import itertools
 import math
 
 import numpy as np
@@ -169,6 +170,26 @@ def test_the_inner_of_two_equal_names():
 def test_rows_that_get_nothing():
     out = ferrax.vmap(lambda x: ferrax.lax.ppermute(x, "i", [(0, 2)]), axis_name="i")(X)
     np.testing.assert_array_equal(out, np.stack([0 * X[0], 0 * X[0], X[0], 0 * X[0]]))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 4, 6, 8])
+def test_rows_sent_to_any_others(rows):
+    pairs = [perm for count in range(min(rows, 4) + 1) for perm in sends(min(rows, 4), count)]
+    turned = [[(i, (i + k) % rows) for i in range(rows)] for k in range(rows)]
+    swapped = [[(i, i ^ k) for i in range(rows)] for k in range(rows) if all(i ^ k < rows for i in range(rows))]
+    x = powers(rows, 3)
+    for perm in [*pairs, *turned, *swapped, swapped[-1][1:]]:
+        wanted = np.zeros_like(x)
+        for source, to in perm:
+            wanted[to] = x[source]
+        got = ferrax.vmap(lambda x, perm=perm: ferrax.lax.ppermute(x, "i", perm), axis_name="i")(x)
+        np.testing.assert_array_equal(got, wanted, err_msg=str(perm))
+
+
+def sends(rows, count):
+    """All ways in which so many of some rows go to others, as lists of pairs."""
+    ways = itertools.product(itertools.combinations(range(rows), count), itertools.permutations(range(rows), count))
+    return [list(zip(sources, to, strict=True)) for sources, to in ways]
 
 
 def test_pbroadcast():

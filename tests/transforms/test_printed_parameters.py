@@ -155,3 +155,23 @@ def test_policies(name):
     assert shown_policy(ferrax) == shown_policy(jax)
     first, second = (POLICIES[name](ferrax.checkpoint_policies) for _ in range(2))
     assert first == second and hash(first) == hash(second)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "uint32", "bool", "complex64"])
+@pytest.mark.parametrize("mode", ["fill", "clip", "promise_in_bounds"])
+def test_parameters_of_indexing_are_objects(dtype, mode):
+    lax, x = ferrax.lax, ferrax.numpy.ones((3, 3)).astype(dtype)
+
+    def f(x, i):
+        rows = ferrax.numpy.take_along_axis(x, i[:, None], 1, mode=mode)
+        return rows, x.at[i, 0].set(0, mode=mode), x[i]
+
+    program = ferrax.make_jaxpr(f)(x, np.arange(3))
+    calls = [e for e in program.eqns if e.primitive.name in ("gather", "scatter")]
+    assert len(calls) == 3
+    for e in calls:
+        kind = lax.GatherDimensionNumbers if e.primitive.name == "gather" else lax.ScatterDimensionNumbers
+        assert isinstance(e.params["dimension_numbers"], kind), e
+        assert isinstance(e.params["mode"], lax.GatherScatterMode), e
+        again = ferrax.make_jaxpr(lambda *a, e=e: e.primitive.bind(*a, **e.params))(*(v.aval for v in e.invars))
+        assert str(again.eqns[0].params) == str(e.params)

@@ -106,6 +106,8 @@ pub struct Sharding {
     pub token: usize,
     /// Which part of an array each device has in its own memory; `None` where all devices see the whole.
     pub tiles: Option<Tiles>,
+    /// Axes of arrays along which programs that say it may divide further; `None` for all of them.
+    pub open: Option<Vec<usize>>,
 }
 
 /// Shardings by number, from 1 on. They stay for the process: there are as many as programs have layouts.
@@ -132,9 +134,17 @@ mod tests {
     #[test]
     fn a_sharding_is_its_first_device_with_a_number() {
         let devices: Arc<[DeviceId]> = Arc::new([DeviceId(2), DeviceId(3)]);
-        let whole = Sharding { devices: devices.clone(), replicated: None, text: "P()".into(), token: 1, tiles: None };
+        let whole = Sharding {
+            devices: devices.clone(),
+            replicated: None,
+            text: "P()".into(),
+            token: 1,
+            tiles: None,
+            open: Some(Vec::new()),
+        };
         let whole = intern(whole).unwrap();
-        let parts = Sharding { devices, replicated: Some(whole), text: "P('x')".into(), token: 2, tiles: None };
+        let parts =
+            Sharding { devices, replicated: Some(whole), text: "P('x')".into(), token: 2, tiles: None, open: None };
         let parts = intern(parts).unwrap();
         assert!(parts.is_sharded() && parts.on_cpu() && !parts.is_cpu() && parts != whole);
         assert_eq!((parts.single(), parts.index(), parts.platform()), (DeviceId(2), 2, 0));

@@ -2,8 +2,10 @@
 //!
 //! The graph's parameters are the program's constants, then its arguments.
 
+use crate::device::DeviceId;
 use crate::jaxpr::{Atom, Eqn, Jaxpr, Var};
 use crate::op::OpRef;
+use crate::spread;
 use ferrax_base::{Aval, Result, error, scopes};
 use ferrax_loops::{Builder, Graph, Kind, Type, ValueId};
 use smallvec::SmallVec;
@@ -13,8 +15,12 @@ use std::sync::Arc;
 /// The graph of an operation that has notes for compilers: what is called, its notes, and the composite that it is.
 pub type Noted = (Arc<Graph>, Arc<str>, Option<Arc<str>>);
 
+/// A graph that gives its parameter, and how what a call of it gives lies on devices.
+pub type Said = (Arc<Graph>, DeviceId);
+
 thread_local! {
     static NOTED: RefCell<Option<Vec<Noted>>> = const { RefCell::new(None) };
+    static SAID: RefCell<Option<Vec<Said>>> = const { RefCell::new(None) };
 }
 
 /// Lowers a whole program.
@@ -39,6 +45,38 @@ pub fn lower_noted(jaxpr: &Jaxpr, after: impl FnMut(&Eqn, &[ValueId])) -> Result
     Ok((graph?, noted))
 }
 
+/// As [`lower`], for compilers that spread a program over devices: values of which it says how they lie, nested ones too,
+/// are what calls give.
+pub fn lower_said(jaxpr: &Jaxpr) -> Result<(Graph, Vec<Said>)> {
+    let before = SAID.replace(Some(Vec::new()));
+    let graph = lower(jaxpr);
+    let said = SAID.replace(before).unwrap_or_default();
+    Ok((graph?, said))
+}
+
+/// An operation's results, of which types may say how they lie on devices.
+fn said_by_types(b: &mut Builder, made: &mut [ValueId], types: &[Aval]) -> Result<()> {
+    if SAID.with_borrow(Option::is_some) {
+        for (v, aval) in made.iter_mut().zip(types) {
+            if let Some(place) = spread::place(aval)? {
+                *v = lies(b, *v, place);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A value of which a program says how it lies on devices.
+pub fn lies(b: &mut Builder, x: ValueId, place: DeviceId) -> ValueId {
+    SAID.with_borrow_mut(|said| {
+        let Some(said) = said else { return x };
+        let ty = b.ty(x).clone();
+        let same = Arc::new(Graph { params: 1, types: vec![ty.clone()], nodes: Vec::new(), outputs: vec![ValueId(0)] });
+        said.push((same.clone(), place));
+        b.push(Kind::Call(same), &[x], ty)
+    })
+}
+
 /// Appends a program's operations; `args` are its constants, then its arguments.
 pub fn lower_into(jaxpr: &Jaxpr, b: &mut Builder, args: &[ValueId]) -> Result<Vec<ValueId>> {
     lower_each(jaxpr, b, args, |_, _| {})
@@ -61,7 +99,7 @@ fn lower_each(
             inputs.push(read(&env, b, a)?);
         }
         let outs: SmallVec<[Aval; 1]> = eqn.outputs.iter().map(|&v| jaxpr.aval(v).clone()).collect();
-        let made = match noted(eqn) {
+        let mut made = match noted(eqn) {
             None => lower_one(&eqn.op, b, &inputs, &outs)?,
             Some((notes, composite)) => {
                 let mut own = Builder::new(inputs.iter().map(|&v| b.ty(v).clone()));
@@ -72,6 +110,7 @@ fn lower_each(
                 b.push_many(Kind::Call(graph), &inputs, &outs.iter().map(Type::from).collect::<Vec<_>>())
             }
         };
+        said_by_types(b, &mut made, &outs)?;
         after(eqn, &made);
         for (&v, id) in eqn.outputs.iter().zip(made) {
             env[v.0 as usize] = Some(id);

@@ -29,6 +29,8 @@ pub struct Host {
     pub moved: fn(u32, usize, Option<u32>) -> Result<u32>,
     /// The value, divided as a number says.
     pub settled: fn(&Value, u32) -> Result<Value>,
+    /// The sharding over devices that a number stands for in a program over as many of them; `None` if it stands for none.
+    pub place: fn(u32) -> Result<Option<DeviceId>>,
 }
 
 static HOST: OnceLock<Host> = OnceLock::new();
@@ -217,6 +219,11 @@ pub fn marks(op: &OpRef, args: &[Aval]) -> Result<Vec<u32>> {
         }
         _ => Ok(vec![0; outs.len()]),
     }
+}
+
+/// The sharding over a program's devices that a type says; `None` if it says none.
+pub fn place(aval: &Aval) -> Result<Option<DeviceId>> {
+    HOST.get().filter(|_| aval.spread != 0).map_or(Ok(None), |host| (host.place)(aval.spread))
 }
 
 /// The type with an axis more, divided as its number says.

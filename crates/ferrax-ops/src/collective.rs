@@ -9,7 +9,7 @@
 use crate::common::{FROM_KERNEL, NO_REWRITE, NOT_LINEAR, constant, full_like};
 use crate::elementwise::binary::mul;
 use crate::elementwise::select::select;
-use crate::gather_scatter::{GatherOptions, take};
+use crate::permute_rows::permute_rows;
 use crate::reduce::{reduce_max, reduce_min};
 use crate::shape::{iota, reshape};
 use crate::slice::index_in_dim;
@@ -549,34 +549,9 @@ rearrangement!(
             return pass(op, args, dims);
         }
         let x = rows(&args[0], dims[0], axis)?;
-        Ok((smallvec![permuted(&x, &p.perm)?], smallvec![Some(0)]))
+        Ok((smallvec![permute_rows(&x, 0, p.perm.clone())?], smallvec![Some(0)]))
     }
 );
-
-fn permuted(x: &Value, perm: &[(usize, usize)]) -> Result<Value> {
-    let size = x.shape()[0];
-    let mut sources: Vec<Option<usize>> = vec![None; size];
-    for &(from, to) in perm {
-        if from >= size || to >= size || sources[to].is_some() {
-            bail!(Value, "ppermute sources and destinations must be unique and within the axis of size {size}");
-        }
-        sources[to] = Some(from);
-    }
-    let parts = sources.iter().map(|s| Value::int(DType::I32, s.map_or(0, |s| s as i64)));
-    let moved = take(x, &stacked_scalars(parts)?, 0, GatherOptions::default())?;
-    if sources.iter().all(Option::is_some) {
-        return Ok(moved);
-    }
-    let sent = stacked_scalars(sources.iter().map(|s| Value::scalar(ferrax_base::Scalar::from_bool(s.is_some()))))?;
-    let sent = ferrax_transform::structural::broadcast_in_dim(&sent, x.shape(), &[0])?;
-    select(&sent, &moved, &full_like(&moved, 0.0)?)
-}
-
-/// A rank-1 array of scalars.
-fn stacked_scalars(scalars: impl Iterator<Item = Value>) -> Result<Value> {
-    let parts: Vec<Value> = scalars.map(|s| reshape(&s, &[1])).collect::<Result<_>>()?;
-    crate::slice::concatenate(&parts, 0)
-}
 
 ferrax_ir::params! {
     /// Parameters of `pbroadcast`.

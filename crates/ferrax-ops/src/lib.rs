@@ -20,6 +20,7 @@ pub mod foreign;
 pub mod gather_scatter;
 pub mod linalg;
 pub mod numbers;
+pub mod permute_rows;
 pub mod placed;
 pub mod reduce;
 pub mod registry;

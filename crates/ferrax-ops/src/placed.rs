@@ -4,6 +4,7 @@
 
 use crate::common::{FROM_KERNEL, NO_REWRITE};
 use ferrax_base::Result;
+use ferrax_ir::lower::lies;
 use ferrax_ir::op::BatchAxis;
 use ferrax_ir::trace::bind1;
 use ferrax_ir::{Def, DeviceId, OpRef, Param, ParamValue, Slot, Special, Value};
@@ -65,7 +66,7 @@ pub static SHARDING_CONSTRAINT: Def<Constraint> = Def {
     }),
     simplify: Slot::None(NO_REWRITE),
     stablehlo: Slot::None(FROM_KERNEL),
-    kernel: Slot::Rule(|_, _, _, args, _| Ok(smallvec![args[0]])),
+    kernel: Slot::Rule(|_, p, b, args, _| Ok(smallvec![lies(b, args[0], p.sharding.0)])),
     reference: Slot::Rule(|_, args, _| Ok(vec![args[0].clone()])),
     special: Special::ELEMENTWISE,
 };

@@ -27,6 +27,7 @@ pub fn all() -> Vec<&'static dyn Primitive> {
     out.extend(crate::callback::PRIMITIVES);
     out.extend(crate::foreign::PRIMITIVES);
     out.extend(crate::collective::PRIMITIVES);
+    out.extend(crate::permute_rows::PRIMITIVES);
     out.extend(crate::placed::PRIMITIVES);
     out
 }

@@ -29,7 +29,8 @@ pub struct PyPlace(pub DeviceId);
 static OBJECTS: Lock<Vec<Py<PyAny>>> = Lock::new(Vec::new());
 
 /// Gives a sharding a number; `replicated` is that of its replicated form, `None` when it is that. `tiles` says how arrays
-/// are cut where devices have memories of their own: tiles along the axes, copies of each, and devices in order.
+/// are cut where devices have memories of their own: tiles along the axes, copies of each, and devices in order. `open` are
+/// axes that programs which say it may divide further, `None` for all.
 #[pyfunction]
 fn intern_sharding(
     sharding: Py<PyAny>,
@@ -37,6 +38,7 @@ fn intern_sharding(
     replicated: Option<PyPlace>,
     text: &str,
     tiles: Option<(Vec<usize>, usize, Vec<usize>)>,
+    open: Option<Vec<usize>>,
 ) -> PyResult<PyPlace> {
     let token = {
         let mut objects = OBJECTS.lock();
@@ -46,7 +48,7 @@ fn intern_sharding(
     let devices: Arc<[DeviceId]> = devices.iter().map(|d| d.0).collect();
     let tiles = tiles.map(|(counts, copies, order)| Tiles { counts, copies, order });
     let replicated = replicated.map(|p| p.0);
-    intern(Sharding { devices, replicated, text: text.into(), token, tiles }).py().map(PyPlace)
+    intern(Sharding { devices, replicated, text: text.into(), token, tiles, open }).py().map(PyPlace)
 }
 
 /// The sharding object of a number; `None` when it is one device.

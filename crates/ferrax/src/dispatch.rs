@@ -209,7 +209,7 @@ fn op_program(
     let outs = op.abstract_eval(&refs)?;
     let graph = Arc::new(lower_op(op, &refs, &outs)?);
     let source = Source { graph: &graph, donated: &[], device: device.index(), name: op.name(), options: &[] };
-    let compiled = partitioned::compile(layout.as_ref(), device, &source)?;
+    let compiled = partitioned::compile(layout.as_ref(), device, &source, Vec::new())?;
     drop(refs);
     let inner: usize = op.subjaxprs().iter().map(|j| j.bytes()).sum();
     let (key, program) = (

@@ -45,6 +45,18 @@ pub struct Cut {
     pub results: Vec<&'static Tiles>,
     /// How an array lies on them that each has all of.
     pub whole: &'static Tiles,
+    /// Values inside of the program of which it says how they lie.
+    pub inside: Vec<Inside>,
+}
+
+/// A value inside of a program of which the program says how it lies on the devices.
+pub struct Inside {
+    /// What is called to give it, its parameter.
+    pub call: Arc<Graph>,
+    /// How it lies on the devices.
+    pub tiles: Tiles,
+    /// Axes that may be divided further; `None` for all.
+    pub open: Option<&'static [usize]>,
 }
 
 /// Options of a compiler, by name.

@@ -17,7 +17,7 @@ use ferrax_base::shape::{size, total};
 use ferrax_base::{Arg, Aval, DType, Error, Memory, Outputs, Result, Source, bail, error, long_work, scopes};
 use ferrax_cache::Cache;
 use ferrax_ir::array::{MemoryPin, Taker};
-use ferrax_ir::lower::{lower, lower_noted};
+use ferrax_ir::lower::{Said, lower, lower_noted, lower_said};
 use ferrax_ir::{Array, Atom, DebugInfo, DeviceId, JaxprRef, Value, Values, spread};
 use ferrax_loops::{Graph, Kind, work};
 use ferrax_pjrt::stablehlo;
@@ -118,8 +118,10 @@ impl Variant {
             _ => of.mask(donated),
         };
         let (name, options) = (&*of.function.name, &*of.options);
-        let source = engine::Source { graph: &of.graph, donated: &mask, device: device.index(), name, options };
-        let compiled = partitioned::compile(layout.as_ref(), device, &source)?;
+        let said = layout.is_some() && !of.graph.calls_host();
+        let (graph, said) = if said { of.said()? } else { (of.graph.clone(), Vec::new()) };
+        let source = engine::Source { graph: &graph, donated: &mask, device: device.index(), name, options };
+        let compiled = partitioned::compile(layout.as_ref(), device, &source, said)?;
         let there = |c: &Array| {
             if dispatch::reachable(c, device) {
                 return Ok(c.clone());
@@ -183,6 +185,12 @@ impl Executable {
         &self.out_avals
     }
 
+    /// What it computes, with calls of what it says of how values lie on devices.
+    fn said(&self) -> Result<(Arc<Graph>, Vec<Said>)> {
+        let (graph, said) = lower_said(&*optimize(&self.jaxpr)?)?;
+        Ok((Arc::new(graph), said))
+    }
+
     /// The compiled program for this set of donated arguments, for a device.
     #[inline]
     fn variant(&self, donate: &[bool], device: DeviceId) -> Result<&Variant> {
@@ -208,12 +216,29 @@ impl Executable {
         donate: &[bool],
         placement: Placement,
     ) -> Result<(&Variant, Placement, Option<sharded::Places>)> {
-        let sharded = placement.device.is_sharded() || self.says_where;
-        if !sharded {
+        if !self.is_sharded(placement) {
             return Ok((self.variant(donate, placement.device)?, placement, None));
         }
+        let operands: SmallVec<[_; 8]> = args.iter().map(sharded::of_value).collect();
+        self.chosen_over(&operands, args.iter().map(partitioned::place_of), donate, placement)
+    }
+
+    /// Whether a run at a place has to ask where its results go.
+    #[inline]
+    fn is_sharded(&self, placement: Placement) -> bool {
+        placement.device.is_sharded() || self.says_where
+    }
+
+    /// As [`Self::chosen`], for arguments that are sharded so, and lie there.
+    fn chosen_over(
+        &self,
+        args: &[Option<DeviceId>],
+        lying: impl Iterator<Item = Option<DeviceId>>,
+        donate: &[bool],
+        placement: Placement,
+    ) -> Result<(&Variant, Placement, Option<sharded::Places>)> {
         let places = sharded::of_program(&self.places, &self.jaxpr, args, placement)?;
-        let operands = self.consts.iter().map(|c| Some(c.device())).chain(args.iter().map(partitioned::place_of));
+        let operands = self.consts.iter().map(|c| Some(c.device())).chain(lying);
         match Layout::of(placement, operands, &places) {
             Some(layout) => {
                 let place = layout.place();
@@ -253,9 +278,21 @@ impl Executable {
         Ok(())
     }
 
-    /// The kernels and calls that the program runs, as text.
-    pub fn kernels(&self) -> Result<String> {
-        self.variant(&[], Placement::uncommitted().device)?.compiled.text()
+    /// The program compiled for arguments that are committed to places, or to none; for the default device if none are given.
+    fn compiled_at(&self, args: &[Option<DeviceId>], donate: &[bool]) -> Result<&Variant> {
+        let first = args.iter().flatten().next();
+        let placement = first.map_or_else(Placement::uncommitted, |&device| Placement { device, committed: true });
+        let placement = placement.or_home(self.home);
+        if args.is_empty() || !self.is_sharded(placement) {
+            return self.variant(donate, placement.device);
+        }
+        Ok(self.chosen_over(args, args.iter().copied(), donate, placement)?.0)
+    }
+
+    /// The kernels and calls that the program runs on arguments at these places, as text; on the default device if none
+    /// are given.
+    pub fn kernels(&self, args: &[Option<DeviceId>]) -> Result<String> {
+        self.compiled_at(args, &[])?.compiled.text()
     }
 
     /// The program as StableHLO, as plugins of the PJRT C API are given it; `donate` as for a run.
@@ -310,17 +347,22 @@ impl Executable {
         self.graph.work()
     }
 
-    /// Bytes that a run takes: arguments, results, those of them that donated arguments give, and what is temporary where
-    /// the engine knows it. `donate` as for a run.
-    pub fn memory(&self, donate: &[bool]) -> Result<MemoryUse> {
+    /// Bytes that a run takes on arguments at these places, as for [`Self::kernels`]: arguments, results, those of them that
+    /// donated arguments give, and what is temporary where the engine knows it; on one device of several with memories of
+    /// their own. `donate` as for a run.
+    pub fn memory(&self, args: &[Option<DeviceId>], donate: &[bool]) -> Result<MemoryUse> {
         self.check_mask(donate)?;
-        let v = self.variant(donate, Placement::uncommitted().device)?;
-        let bytes = |avals: &[Aval]| avals.iter().map(Aval::bytes).sum();
-        let given = v.donated.iter().zip(v.reusable()).zip(&self.in_avals).filter(|((d, r), _)| **d && **r);
+        let v = self.compiled_at(args, donate)?;
+        let (arguments, results) = match &v.layout {
+            None => (self.in_avals.iter().map(Aval::bytes).collect(), self.out_avals.iter().map(Aval::bytes).collect()),
+            Some(layout) => layout.bytes(self.consts.len(), &self.in_avals, &self.out_avals),
+        };
+        let (arguments, results): (Vec<usize>, Vec<usize>) = (arguments, results);
+        let given = v.donated.iter().zip(v.reusable()).zip(&arguments).filter(|((d, r), _)| **d && **r);
         Ok(MemoryUse {
-            arguments: bytes(&self.in_avals),
-            results: bytes(&self.out_avals),
-            donated: given.map(|(_, a)| a.bytes()).sum(),
+            donated: given.map(|(_, bytes)| bytes).sum(),
+            arguments: arguments.iter().sum(),
+            results: results.iter().sum(),
             temporary: v.compiled.temporary_bytes(),
         })
     }
@@ -364,7 +406,7 @@ impl Executable {
         }
         let place = device::place_arrays(args.iter().copied().enumerate(), |i| self.describe(i))?.or_home(self.home);
         let elsewhere = !place.device.on_cpu() && args.iter().any(|a| a.device() != place.device);
-        let sharded = place.device.is_sharded() || self.says_where;
+        let sharded = self.is_sharded(place);
         let places = if sharded { self.places.find(args.iter().map(|a| sharded::of_array(a)), place) } else { None };
         let several = sharded && places.is_none_or(|all| all.iter().any(|to| !to.device.on_cpu()));
         if elsewhere || several {

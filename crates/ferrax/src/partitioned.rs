@@ -7,10 +7,13 @@
 //! Read next: `engine/cut.rs` for what runs.
 
 use crate::device::Placement;
-use crate::engine::{self, Compiled, Cut, Source};
-use ferrax_base::{Result, error};
+use crate::engine::{self, Compiled, Cut, Inside, Source};
+use ferrax_base::{Aval, Result, error};
+use ferrax_ir::lower::Said;
 use ferrax_ir::{DeviceId, Tiles, Value};
+use ferrax_loops::Graph;
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// How a program lies on several devices.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -45,7 +48,19 @@ impl Layout {
         Placement { device: self.whole, committed: true }
     }
 
-    fn compile(&self, source: &Source<'_>) -> Result<Box<dyn Compiled>> {
+    /// Bytes that one device has of each argument and of each result, behind so many constants.
+    pub(crate) fn bytes(&self, constants: usize, arguments: &[Aval], results: &[Aval]) -> (Vec<usize>, Vec<usize>) {
+        let part = |(place, aval): (&DeviceId, &Aval)| match place.cut() {
+            Some((_, tiles)) => {
+                tiles.spans(0, &aval.shape).iter().map(|span| span.1).product::<usize>() * aval.dtype.size()
+            }
+            None => aval.bytes(),
+        };
+        let each = |places: &[DeviceId], avals: &[Aval]| places.iter().zip(avals).map(part).collect();
+        (each(&self.params[constants..], arguments), each(&self.results, results))
+    }
+
+    fn compile(&self, source: &Source<'_>, said: Vec<Said>) -> Result<Box<dyn Compiled>> {
         let devices = self.whole.devices();
         let tiles = |place: &DeviceId| -> Result<&'static Tiles> {
             let over = place.cut().filter(|(sharding, _)| sharding.devices == devices);
@@ -61,15 +76,35 @@ impl Layout {
         };
         let each = |places: &[DeviceId]| places.iter().map(tiles).collect::<Result<Vec<_>>>();
         let (params, results, whole) = (each(&self.params)?, each(&self.results)?, tiles(&self.whole)?);
-        let cut = Cut { devices: devices.clone(), params, results, whole };
+        let inside = said.into_iter().filter_map(|(call, place)| inside(call, place, &devices)).collect();
+        let cut = Cut { devices: devices.clone(), params, results, whole, inside };
         engine::of(self.whole)?.compile_cut(source, &cut)
     }
 }
 
-/// A program compiled for its layout over several devices, or for one device.
-pub(crate) fn compile(layout: Option<&Layout>, device: DeviceId, source: &Source<'_>) -> Result<Box<dyn Compiled>> {
+/// What a program says of a value inside of it, in terms of its devices; `None` where a sharding says nothing of them.
+fn inside(call: Arc<Graph>, place: DeviceId, devices: &[DeviceId]) -> Option<Inside> {
+    let sharding = place.sharding()?;
+    let tiles = sharding.tiles.as_ref().filter(|tiles| tiles.order.len() == devices.len())?;
+    let mut tiles = tiles.clone();
+    // those of an abstract mesh are numbered as the program's are
+    if sharding.devices.len() == devices.len() {
+        for number in &mut tiles.order {
+            *number = devices.iter().position(|d| *d == sharding.devices[*number])?;
+        }
+    }
+    Some(Inside { call, tiles, open: sharding.open.as_deref() })
+}
+
+/// A program compiled for its layout over several devices, of which it says how values inside of it lie, or for one device.
+pub(crate) fn compile(
+    layout: Option<&Layout>,
+    device: DeviceId,
+    source: &Source<'_>,
+    said: Vec<Said>,
+) -> Result<Box<dyn Compiled>> {
     match layout {
-        Some(layout) => layout.compile(source),
+        Some(layout) => layout.compile(source, said),
         None => engine::of(device)?.compile(source),
     }
 }

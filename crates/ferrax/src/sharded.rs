@@ -44,8 +44,8 @@ impl Known {
         self.0.find(same).map(|(.., found)| found)
     }
 
-    fn note(&self, args: &[Value], place: Placement, places: &Places) {
-        self.0.push((args.iter().map(of_value).collect(), place.device.replicated(), places.clone()));
+    fn note(&self, operands: &[Option<DeviceId>], place: Placement, places: &Places) {
+        self.0.push((operands.into(), place.device.replicated(), places.clone()));
     }
 }
 
@@ -68,17 +68,18 @@ pub fn of_array(a: &Array) -> Option<DeviceId> {
     (a.committed() || a.device().is_sharded()).then(|| a.device())
 }
 
-fn of_value(v: &Value) -> Option<DeviceId> {
+/// As [`of_array`], of any operand.
+pub fn of_value(v: &Value) -> Option<DeviceId> {
     if let Value::Array(a) = v { of_array(a) } else { None }
 }
 
-/// Where the results of a program go that runs at `place` on these operands.
-pub fn of_program(known: &Known, jaxpr: &JaxprRef, args: &[Value], place: Placement) -> Result<Places> {
-    if let Some(found) = known.find(args.iter().map(of_value), place) {
+/// Where the results of a program go that runs at `place` on operands that are sharded so.
+pub fn of_program(known: &Known, jaxpr: &JaxprRef, operands: &[Option<DeviceId>], place: Placement) -> Result<Places> {
+    if let Some(found) = known.find(operands.iter().copied(), place) {
         return Ok(found.clone());
     }
-    let (places, _) = apply(jaxpr, args, place, false)?;
-    known.note(args, place, &places);
+    let (places, _) = apply(jaxpr, operands, place, false)?;
+    known.note(operands, place, &places);
     Ok(places)
 }
 
@@ -88,7 +89,7 @@ pub fn of_operation(known: &Known, op: &OpRef, args: &[Value], outs: &[Aval], pl
     if keeps && let Some(found) = known.find(args.iter().map(of_value), place) {
         return Ok(found.clone());
     }
-    let operands: SmallVec<[Value; 4]> = args.iter().filter(|a| !matches!(a, Value::Lit(_))).cloned().collect();
+    let operands: SmallVec<[_; 4]> = args.iter().filter(|a| !matches!(a, Value::Lit(_))).map(of_value).collect();
     let plain = |a: &Aval| Aval { spread: 0, ..a.clone() };
     let inputs = args.iter().map(|a| match a {
         Value::Lit(l) => Err(*l),
@@ -97,7 +98,8 @@ pub fn of_operation(known: &Known, op: &OpRef, args: &[Value], outs: &[Aval], pl
     let outs: SmallVec<[Aval; 2]> = outs.iter().map(plain).collect();
     let (places, everywhere) = apply(&of_one(op, inputs, &outs).into(), &operands, place, true)?;
     if keeps && everywhere {
-        known.note(args, place, &places);
+        let operands: SmallVec<[_; 4]> = args.iter().map(of_value).collect();
+        known.note(&operands, place, &places);
     }
     Ok(places)
 }
@@ -117,11 +119,10 @@ pub fn of_one(op: &OpRef, inputs: impl Iterator<Item = std::result::Result<Aval,
     jaxpr
 }
 
-fn apply(jaxpr: &JaxprRef, args: &[Value], place: Placement, alone: bool) -> Result<(Places, bool)> {
+fn apply(jaxpr: &JaxprRef, operands: &[Option<DeviceId>], place: Placement, alone: bool) -> Result<(Places, bool)> {
     let other = Placement { device: place.device.replicated(), committed: place.committed };
     let Some(rules) = RULES.get() else { return Ok((jaxpr.outvars.iter().map(|_| other).collect(), true)) };
-    let operands: SmallVec<[Option<DeviceId>; 8]> = args.iter().map(of_value).collect();
-    let (found, everywhere) = rules(jaxpr, &operands, alone)?;
+    let (found, everywhere) = rules(jaxpr, operands, alone)?;
     let at = |d: Option<DeviceId>| d.map_or(other, |device| Placement { device, committed: true });
     Ok((found.into_iter().map(at).collect(), everywhere))
 }

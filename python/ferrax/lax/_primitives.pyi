@@ -91,6 +91,7 @@ __all__ = [
     "optimization_barrier_p",
     "or_p",
     "pad_p",
+    "permute_rows_p",
     "pmax_p",
     "pmin_p",
     "polygamma_p",
@@ -248,6 +249,7 @@ not_p: Primitive
 optimization_barrier_p: Primitive
 or_p: Primitive
 pad_p: Primitive
+permute_rows_p: Primitive
 pmax_p: Primitive
 pmin_p: Primitive
 polygamma_p: Primitive

@@ -211,6 +211,13 @@ def _gather(eqn: Any) -> Axes:
     return Axes([tuple(operand), indices], [result], rows=rows[0] if ordered else None)
 
 
+def _permuted(eqn: Any) -> Axes:
+    """Rows in another order; devices that have one each send it."""
+    at, rank = eqn.params["axis"], len(_shape(eqn.invars[0]))
+    labels = [[("window", i) if i != at else row for i in range(rank)] for row in (("row", at), ("index", 0))]
+    return Axes([tuple(labels[0])], [tuple(labels[1])], rows=at)
+
+
 def _scatter(eqn: Any) -> Axes:
     """Updates that several devices have are added to zeros on each; other scatters need all of them everywhere."""
     numbers = eqn.params["dimension_numbers"]
@@ -272,6 +279,7 @@ _RULES: dict[str, Callable[[Any], Axes]] = {
     "dot_general": _dot,
     "conv_general_dilated": _conv,
     "gather": _gather,
+    "permute_rows": _permuted,
     "fft": _fft,
 }
 

@@ -261,7 +261,7 @@ class Walk:
     def exchanged(self, eqn: Any, have: list[Layout], axes: Axes, at: int, stored: set[Any]) -> list[Layout]:
         """Rows, one a device, that are taken in another order: devices send them to each other."""
         labels = list(axes.operands[0])
-        labels[at] = axes.operands[1][0]
+        labels[at] = ("index", 0)
         sent = Exchange("permute", have[0].spec[at], self.local(eqn.invars[0], have[0]), self.times)
         sent.cause = f"rows of {eqn.invars[0].aval.str_short()}"
         self.totals.exchanges.append(sent)

@@ -21,7 +21,7 @@ from ferrax._processes import RemoteDevice
 from ferrax.sharding._context import concrete_mesh, context_mesh, get_abstract_mesh
 from ferrax.sharding._gspmd import GSPMDSharding
 from ferrax.sharding._mesh import AbstractMesh, AxisType, Mesh
-from ferrax.sharding._named import InMemory, NamedSharding, Sharding, is_abstract
+from ferrax.sharding._named import InMemory, NamedSharding, OpenSharding, Sharding, is_abstract
 from ferrax.sharding._spec import UNCONSTRAINED, PartitionSpec, entry_names
 
 __all__ = ["check_fits", "constrain", "place", "put", "put_in_memory", "whole_on_each", "with_mesh"]
@@ -59,10 +59,11 @@ def place(sharding: Any) -> Any:
     devices = list(_ferrax.devices("cpu"))[:1] if abstract else list(sharding._device_assignment)
     whole = None if abstract else _replicated(sharding)
     replicated = None if whole is None else place(whole)
-    tiles = None if abstract else _tiles(sharding, devices)
+    tiles = None if isinstance(sharding, InMemory) else _tiles(sharding, None if abstract else devices)
     with _lock:
         if sharding not in _places:
-            _places[sharding] = _ferrax.intern_sharding(sharding, devices, replicated, repr(sharding), tiles)
+            text, left = repr(sharding), _left_open(sharding)
+            _places[sharding] = _ferrax.intern_sharding(sharding, devices, replicated, text, tiles, left)
     return _places[sharding]
 
 
@@ -80,25 +81,38 @@ def _replicated(sharding: Any) -> Any:
     return NamedSharding(sharding.mesh, PartitionSpec(), memory_kind=sharding.memory_kind)
 
 
-def _tiles(sharding: Any, devices: list[Any]) -> tuple[list[int], int, list[int]] | None:
+def _left_open(sharding: Any) -> list[int] | None:
+    """The axes of arrays that may be divided further than a sharding says; `None` for all."""
+    if isinstance(sharding, OpenSharding):
+        return None
+    spec = getattr(sharding, "spec", PartitionSpec())
+    return [axis for axis, entry in enumerate(spec) if entry is UNCONSTRAINED]
+
+
+def _tiles(sharding: Any, devices: list[Any] | None) -> tuple[list[int], int, list[int]] | None:
     """How a sharding cuts arrays, for devices whose memories are their own; `None` for those that share one, and for
     one of this process.
+
+    Args:
+      sharding: the sharding.
+      devices: its devices; `None` where they are those of whatever program says it.
 
     Returns:
       The number of tiles along each axis, that of copies of a tile, and the devices by their places, those of the first
       tile first.
     """
-    alone = len(devices) == 1 and devices[0].process_index == _processes.state.index
-    if alone or all(d.platform == "cpu" for d in devices):
+    count = sharding.mesh.size if devices is None else len(devices)
+    alone = count <= 1 and (devices is None or devices[0].process_index == _processes.state.index)
+    if alone or (devices is not None and all(d.platform == "cpu" for d in devices)):
         return None
-    kinds = {d.platform for d in devices}
+    kinds = {d.platform for d in devices or ()}
     if len(kinds) > 1:
         raise ValueError(f"{sharding} is over devices of several platforms: {', '.join(sorted(kinds))}")
     spec = getattr(sharding, "spec", PartitionSpec())
     # a sum that is still due is on each device, as if it were done: of its parts one has all, as on the embedded CPU
     hlo = sharding._to_xla_hlo_sharding(len(spec))
     if hlo.is_replicated():
-        return [], len(devices), list(range(len(devices)))
+        return [], count, list(range(count))
     counts = hlo.tile_assignment_dimensions()
     copies = counts.pop() if hlo.replicate_on_last_tile_dim() else 1
     return counts, copies, hlo.tile_assignment_devices()

@@ -4,7 +4,8 @@ On the embedded CPU a sharding moves nothing, so the rules need not be XLA's: th
 of the array that it divides for as long as that axis is there whole, and leave it out otherwise. `sharding_constraint`
 says what it says. Programs that are called are gone through.
 
-Read next: `_placement.py`, which numbers shardings; `crates/ferrax/src/sharded.rs`, which asks.
+Read next: `_rules.py` for the primitives' rules, `_placement.py`, which numbers shardings;
+`crates/ferrax/src/sharded.rs`, which asks.
 """
 
 from __future__ import annotations
@@ -21,47 +22,16 @@ from ferrax.config import config
 from ferrax.sharding import _explicit
 from ferrax.sharding._context import get_abstract_mesh
 from ferrax.sharding._due import due
-from ferrax.sharding._entries import LEADING, Spec, contracted, free, leading, like_operands, longest
+from ferrax.sharding._entries import Spec, like_operands
 from ferrax.sharding._mesh import AbstractMesh, AxisType, Mesh
 from ferrax.sharding._named import DuplicateSpecError, InMemory, NamedSharding, OpenSharding
 from ferrax.sharding._placement import concrete, place
+from ferrax.sharding._rules import RULES
 from ferrax.sharding._spec import UNCONSTRAINED, PartitionSpec, entry_names
 
 __all__ = ["Walk", "batched", "places", "with_rule"]
 
 _CALLS = ("jit", "closed_call", "custom_jvp_call", "custom_vjp_call", "checkpoint", "remat", "custom_vjp_call_jaxpr")
-#: Their result axes are their operand axes.
-_SAME = frozenset(
-    [
-        "cumsum",
-        "cumprod",
-        "cummax",
-        "cummin",
-        "cumlogsumexp",
-        "sort",
-        "copy",
-        "stop_gradient",
-        "reduce_precision",
-        "optimization_barrier",
-        "name",
-        "clamp",
-        "select_n",
-        "rev",
-    ]
-)
-_REDUCTIONS = frozenset(
-    [
-        "reduce_sum",
-        "reduce_prod",
-        "reduce_max",
-        "reduce_min",
-        "reduce_and",
-        "reduce_or",
-        "reduce_xor",
-        "argmax",
-        "argmin",
-    ]
-)
 
 
 def places(program: Any, operands: Sequence[Any], alone: bool = False) -> tuple[list[Any], bool]:
@@ -238,9 +208,9 @@ def _divided(entries: Spec, memory: str | None) -> Spec:
 class Walk:
     """One program, on one mesh: the first that is met."""
 
-    def __init__(self, asks: bool) -> None:
-        #: whether operations raise that have to be told how their results are divided
-        self.asks = asks
+    def __init__(self, alone: bool) -> None:
+        #: whether it is one operation that runs by itself: it raises where it has to be told how its result is divided
+        self.alone = alone
         #: whether what is found holds in every context
         self.everywhere = True
         self.mesh: Any = None
@@ -382,9 +352,10 @@ class Walk:
             found = self.explicit(eqn, known)
             if found is not None:
                 return found
-        rule = _RULES.get(name)
+        rule = RULES.get("indexing" if name == "slice" and self.alone else name)
         if rule is not None:
-            return [rule(eqn, known)] * len(outs)
+            found = rule(eqn, known)
+            return found if isinstance(found, list) else [found] * len(outs)
         if name in _CALLS or _programs(eqn):
             return self.inside(eqn, known)
         return [like_operands(eqn, known, v.aval.shape) for v in outs]
@@ -435,7 +406,7 @@ class Walk:
             return []
         name = eqn.primitive.name
         rule = _explicit.RULES.get(name)
-        if rule is None and (name in _RULES or name in _CALLS or _programs(eqn)):
+        if rule is None and (name in RULES or name in _CALLS or _programs(eqn)):
             return None
         try:
             found = rule(self.mesh, eqn, known) if rule else _explicit.elementwise(self.mesh, eqn, known)
@@ -443,7 +414,7 @@ class Walk:
             # a function that was told, or that differentiation makes, need not tell
             self.everywhere = self.everywhere and bool(eqn._made)
             seen = get_abstract_mesh()
-            if self.asks and not eqn._made and (seen.empty or seen == self.mesh.abstract_mesh):
+            if self.alone and not eqn._made and (seen.empty or seen == self.mesh.abstract_mesh):
                 raise
             return None
         return found if isinstance(found, list) else [found] * len(eqn.outvars)
@@ -490,8 +461,10 @@ class Walk:
         carry = known[first : first + carried]
         rows = [s[1:] if isinstance(s, tuple) else None for s in known[first + carried :]]
         outs = self.run(program, [*known[:first], *carry, *rows])
-        # what nothing is known of to begin with is where each step puts it
-        carry = [after if begun is None else begun for begun, after in zip(carry, outs, strict=False)]
+        if any(begun is None and after is not None for begun, after in zip(carry, outs, strict=False)):
+            # what nothing is known of to begin with is where each step puts it
+            carry = [after if begun is None else begun for begun, after in zip(carry, outs, strict=False)]
+            outs = self.run(program, [*known[:first], *carry, *rows])
         stacked = [_divided(((), *s), s.memory) if isinstance(s, _Divided) else None for s in outs[carried:]]
         return [*carry, *stacked]
 
@@ -515,108 +488,3 @@ def _programs(eqn: Any) -> list[Any]:
 def _of(spec: PartitionSpec, rank: int) -> Spec:
     entries = [entry_names(e) for e in spec]
     return (*entries, *((),) * (rank - len(entries)))
-
-
-def _same(eqn: Any, known: Sequence[Any]) -> Spec | None:
-    return like_operands(eqn, known, eqn.outvars[0].aval.shape)
-
-
-def _transpose(eqn: Any, known: Sequence[Any]) -> Spec | None:
-    return tuple(known[0][i] for i in eqn.params["permutation"])
-
-
-def _reduce(eqn: Any, known: Sequence[Any]) -> Spec | None:
-    axes = eqn.params["axes"]
-    return tuple(names for i, names in enumerate(known[0]) if i not in axes)
-
-
-def _broadcast(eqn: Any, known: Sequence[Any]) -> Spec | None:
-    shape, operand = eqn.outvars[0].aval.shape, eqn.invars[0].aval.shape
-    out: list[tuple[Any, ...]] = [()] * len(shape)
-    for i, at in enumerate(eqn.params.get("broadcast_dimensions", ())):
-        if operand[i] == shape[at]:
-            out[at] = known[0][i]
-    return tuple(out)
-
-
-def _reshape(eqn: Any, known: Sequence[Any]) -> Spec | None:
-    """An axis keeps its division while as many elements stand in front of it, and it is whole or begins a merged "
-    "one."""
-    old, new = eqn.invars[0].aval.shape, eqn.outvars[0].aval.shape
-    starts: dict[int, int] = {}
-    before = 1
-    for i, size in enumerate(old):
-        if size != 1:
-            starts.setdefault(before, i)
-        before *= size
-    out: list[tuple[Any, ...]] = []
-    before = 1
-    for size in new:
-        begins = starts.get(before)
-        out.append(known[0][begins] if size != 1 and begins is not None else ())
-        before *= size
-    return free(out)
-
-
-def _dot(eqn: Any, known: Sequence[Any]) -> Spec | None:
-    return free(contracted(eqn, known))
-
-
-def _slice(eqn: Any, known: Sequence[Any]) -> Spec | None:
-    old, new = eqn.invars[0].aval.shape, eqn.outvars[0].aval.shape
-    if len(old) != len(new):
-        return None
-    return tuple(names if a == b else () for names, a, b in zip(known[0] or ((),) * len(old), old, new, strict=True))
-
-
-def _gather(eqn: Any, known: Sequence[Any]) -> Spec | None:
-    """Axes of the operand that are taken whole, in order; the result's others are not divided."""
-    old, new = eqn.invars[0].aval.shape, eqn.outvars[0].aval.shape
-    if known[0] is None:
-        return None
-    out: list[tuple[Any, ...]] = []
-    rest = [(size, names) for size, names in zip(old, known[0], strict=True) if names]
-    for size in new:
-        match = next((k for k, (n, _) in enumerate(rest) if n == size), None)
-        out.append(rest.pop(match)[1] if match is not None else ())
-    return tuple(out)
-
-
-def _squeeze(eqn: Any, known: Sequence[Any]) -> Spec | None:
-    gone = eqn.params["dimensions"]
-    return tuple(names for i, names in enumerate(known[0]) if i not in gone)
-
-
-def _expand(eqn: Any, known: Sequence[Any]) -> Spec | None:
-    new = eqn.params["dimensions"]
-    rest = iter(known[0])
-    return tuple(() if i in new else next(rest) for i in range(len(eqn.outvars[0].aval.shape)))
-
-
-def _concatenate(eqn: Any, known: Sequence[Any]) -> Spec | None:
-    at = eqn.params["dimension"]
-    return free([() if i == at else entry for i, entry in enumerate(longest(known))])
-
-
-def _stack(eqn: Any, known: Sequence[Any]) -> Spec | None:
-    at, entries = eqn.params["axis"], longest(known)
-    return free([*entries[:at], (), *entries[at:]])
-
-
-_RULES: dict[str, Callable[[Any, Sequence[Any]], Spec | None]] = {
-    **dict.fromkeys(_SAME, _same),
-    **dict.fromkeys(_REDUCTIONS, _reduce),
-    **dict.fromkeys(LEADING, leading),
-    "transpose": _transpose,
-    "broadcast_in_dim": _broadcast,
-    "reshape": _reshape,
-    "dot_general": _dot,
-    "slice": _slice,
-    "dynamic_slice": _slice,
-    "pad": _slice,
-    "gather": _gather,
-    "squeeze": _squeeze,
-    "expand_dims": _expand,
-    "concatenate": _concatenate,
-    "stack": _stack,
-}

@@ -264,8 +264,18 @@ class _Run:
             cutting = _specs.names_of(spec) | set(spec.unreduced)
             for at, name in enumerate(n for n in self.names if n in cutting):
                 block = terms(block, self.sizes[name], at) if name in spec.unreduced else block
-            blocks.append(block)
+            blocks.append(self._pinned(block, [n for n in self.names if n in cutting]))
         return blocks
+
+    def _pinned(self, block: Any, leading: Sequence[Any]) -> Any:
+        """A part of each device, said to be there: for devices whose memories are their own."""
+        traced = _ferrax.is_tracer(block) or not _ferrax.is_eager()
+        if not traced or isinstance(self.mesh, AbstractMesh) or self.mesh.devices.flat[0].platform == "cpu":
+            return block
+        whole = len(self.names) == len(self.mesh.axis_names)
+        named = NamedSharding(self.mesh, PartitionSpec(*leading))
+        said = named if whole else _asked(self.mesh, named.spec, frozenset(self.names), "specs")
+        return _ferrax.sharding_constraint(block, place(said))
 
     def _map(self, depth: int, blocks: list[Any], cut_by: list[set[Any]]) -> list[Any]:
         """Maps over the axes from one on; the blocks have leading axes for those that cut them."""
@@ -300,6 +310,7 @@ class _Run:
         """A whole result from its blocks, with its sharding."""
         spec = self.specs[k]
         stacked = [n for n in self.names if self.stacked[n][k]]
+        x = self._pinned(x, stacked)
         x = _ferrax.making_placed(lambda: joined(x, spec, self.sizes, stacked), "shard_map")
         sharding = NamedSharding(self.mesh, self._with_others(spec, self.others[k]))
         if names_in_force():

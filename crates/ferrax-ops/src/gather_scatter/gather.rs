@@ -5,7 +5,7 @@ use super::{GatherNumbers, Mode, Windows, default_fill, remaining};
 use crate::common::{FROM_KERNEL, NO_REWRITE};
 use ferrax_base::shape::Tuple;
 use ferrax_base::symbolic::all_at_least;
-use ferrax_base::{Aval, Result, Scalar, Shape, bail};
+use ferrax_base::{Aval, DType, Result, Scalar, Shape, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
 use ferrax_ir::reference::RefTensor;
 use ferrax_ir::trace::bind1;
@@ -17,6 +17,24 @@ use smallvec::smallvec;
 /// The fill value, if the mode uses one; prints as a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fill(pub Option<Scalar>);
+
+impl Fill {
+    /// The value as its text is read, so that text tells the operation: whole numbers, NaN and infinities of any width.
+    fn of(fill: Option<Scalar>) -> Fill {
+        let wide = |s: Scalar| {
+            let (d, v) = (s.dtype, s.to_f64());
+            match d {
+                _ if d.is_inexact() && s.imag() == 0.0 && (v.fract() == 0.0 && v.abs() < 1e7 || !v.is_finite()) => {
+                    Scalar::from_f64(DType::F64, v)
+                }
+                _ if d.is_signed() && d.is_integer() => Scalar::from_i64(DType::I64, s.to_i64()),
+                _ if d.is_unsigned() && s.bits <= i64::MAX as u128 => Scalar::from_i64(DType::I64, s.bits as i64),
+                _ => s,
+            }
+        };
+        Fill(fill.map(wide))
+    }
+}
 
 impl ParamValue for Fill {
     fn print(&self) -> Param {
@@ -30,7 +48,7 @@ impl ParamValue for Fill {
             "True" => Some(Scalar::from_bool(true)),
             "False" => Some(Scalar::from_bool(false)),
             t => Some(match t.parse() {
-                Ok(n) => Scalar::from_i64(ferrax_base::DType::I64, n),
+                Ok(n) => Scalar::from_i64(DType::I64, n),
                 Err(_) => Scalar::from_f64(ferrax_base::DType::F64, t.parse().ok()?),
             }),
         }))
@@ -84,7 +102,7 @@ pub static GATHER: Def<GatherParams> = Def {
         let out = bind1(op, primals)?;
         let Some(t) = &tangents[0] else { return Ok((smallvec![out], smallvec![None])) };
         let mut q = p.clone();
-        q.fill_value = Fill(p.fill_value.0.map(|_| Scalar::zero(t.dtype())));
+        q.fill_value = Fill::of(p.fill_value.0.map(|_| Scalar::zero(t.dtype())));
         let tangent = bind1(&OpRef::new(&GATHER, q), &[t.clone(), primals[1].clone()])?;
         Ok((smallvec![out], smallvec![Some(tangent)]))
     }),
@@ -299,7 +317,7 @@ pub fn gather(
     };
     let params = GatherParams {
         dimension_numbers: GatherNumbers(dims.clone()),
-        fill_value: Fill(fill),
+        fill_value: Fill::of(fill),
         indices_are_sorted: options.sorted,
         mode: Mode(options.mode),
         slice_sizes: Shape::from_slice(slice_sizes),

@@ -54,7 +54,7 @@ pub struct ScatterParams {
     pub unique_indices: bool,
     /// How an update combines with what is there; the primitive's.
     pub op: ScatterOp,
-    /// The operand's dtype, for the printed update function.
+    /// The dtype of the printed update function: the operand's, and `F32` where none is printed.
     pub dtype: DType,
 }
 
@@ -528,7 +528,7 @@ pub fn scatter(
         mode: Mode(options.mode),
         unique_indices: options.unique,
         op,
-        dtype: x.dtype(),
+        dtype: if op == ScatterOp::Set { DType::F32 } else { x.dtype() },
     };
     bind1(&OpRef::new(def, params), &[x.clone(), indices.clone(), updates.clone()])
 }

@@ -87,6 +87,8 @@ pub struct Partitions {
     pub parameters: Vec<String>,
     /// And each result.
     pub results: Vec<String>,
+    /// And what calls of these graphs give, their only parameter: an operation that says so, and its attributes.
+    pub inside: Vec<(Arc<Graph>, &'static str, String)>,
 }
 
 /// A text as MLIR quotes it.
@@ -196,6 +198,12 @@ impl Module<'_> {
         let given: Vec<String> = results.iter().enumerate().map(|(i, r)| tensor(&r.ty) + &lies(i)).collect();
         let (listed, given) = (listed.collect::<Vec<_>>().join(", "), given.join(", "));
         Ok(format!("({listed}) -> ({given}) {{\n{text}  }}\n"))
+    }
+
+    /// The operation that says how what a call of a graph gives lies on devices, and its attributes.
+    pub(crate) fn lies(&self, graph: &Arc<Graph>) -> Option<(&'static str, String)> {
+        let inside = &self.places?.partitions.as_ref()?.inside;
+        inside.iter().find(|(g, ..)| Arc::ptr_eq(g, graph)).map(|(_, name, how)| (*name, how.clone()))
     }
 
     /// The notes of a graph that is called, and the composite that it is.

@@ -129,7 +129,8 @@ impl Op<'_> {
             | "reverse"
             | "concatenate"
             | "pad"
-            | "optimization_barrier" => self.moved(name),
+            | "optimization_barrier"
+            | "sdy.sharding_constraint" => self.moved(name),
             "dynamic_slice" | "dynamic_update_slice" | "gather" | "scatter" => self.indexed(name),
             "dot_general" => self.dot(),
             "reduce" | "reduce_window" => self.reduced(name),
@@ -214,7 +215,7 @@ impl Op<'_> {
     }
 
     fn moved(&self, name: &str) -> Check {
-        if name == "stablehlo.optimization_barrier" {
+        if matches!(name, "stablehlo.optimization_barrier" | "sdy.sharding_constraint") {
             return ensure(self.operands.iter().copied().eq(self.results), || "types should stay".into());
         }
         if name == "stablehlo.concatenate" {

@@ -3,15 +3,21 @@
 //! `python/ferrax/_stages.py` gives them to users.
 
 use crate::api::jaxpr::PyClosed;
+use crate::devices;
 use crate::errors::IntoPyResult;
 use ferrax::executable::{Executable, executable};
 use ferrax_base::scopes;
+use ferrax_ir::DeviceId;
 use pyo3::prelude::*;
 
-/// The kernels that a program runs as, in text.
+/// The kernels that a program runs as, in text, on operands at these places; on the default device if none are given.
 #[pyfunction]
-fn kernels_text(jaxpr: &PyClosed) -> PyResult<String> {
-    executable(jaxpr.jaxpr()).py()?.kernels().py()
+fn kernels_text(jaxpr: &PyClosed, places: Vec<Bound<'_, PyAny>>) -> PyResult<String> {
+    executable(jaxpr.jaxpr()).py()?.kernels(&parsed(&places)?).py()
+}
+
+fn parsed(places: &[Bound<'_, PyAny>]) -> PyResult<Vec<Option<DeviceId>>> {
+    places.iter().map(devices::parse).collect()
 }
 
 /// A program as StableHLO, with the memory of these arguments donated, its notes for compilers as comments, and the names
@@ -31,10 +37,15 @@ fn work(jaxpr: &PyClosed) -> PyResult<(f64, f64, f64)> {
     Ok((work.flops, work.transcendentals, work.bytes))
 }
 
-/// Bytes of a run: arguments, results, those of the results that donated arguments give, temporary ones where known.
+/// Bytes of a run on operands at these places, as for `kernels_text`: arguments, results, those of the results that donated
+/// arguments give, temporary ones where known.
 #[pyfunction]
-fn memory_use(jaxpr: &PyClosed, donate: Vec<bool>) -> PyResult<(usize, usize, usize, Option<usize>)> {
-    let used = executable(jaxpr.jaxpr()).py()?.memory(&donate).py()?;
+fn memory_use(
+    jaxpr: &PyClosed,
+    places: Vec<Bound<'_, PyAny>>,
+    donate: Vec<bool>,
+) -> PyResult<(usize, usize, usize, Option<usize>)> {
+    let used = executable(jaxpr.jaxpr()).py()?.memory(&parsed(&places)?, &donate).py()?;
     Ok((used.arguments, used.results, used.donated, used.temporary))
 }
 

@@ -6,6 +6,7 @@
 use super::jaxpr::PyClosed;
 use super::jit_cache::Signature;
 use crate::aval::ShapedArray;
+use crate::devices;
 use crate::errors::carry;
 use crate::sharded::any_object;
 use crate::value::{from_value, to_value};
@@ -225,12 +226,16 @@ fn settled(v: &Value, number: u32) -> Result<Value> {
     .map_err(carry)
 }
 
+fn place_of(number: u32) -> Result<Option<DeviceId>> {
+    Python::attach(|py| devices::parse(&module(py)?.call_method1(intern!(py, "place_of"), (number,))?)).map_err(carry)
+}
+
 /// Adds the functions.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(enter_explicit, m)?)?;
     m.add_function(wrap_pyfunction!(explicit_in_use, m)?)?;
     m.add_function(wrap_pyfunction!(making_placed, m)?)?;
-    spread::set_host(spread::Host { placed: type_of, results, moved, settled });
+    spread::set_host(spread::Host { placed: type_of, results, moved, settled, place: place_of });
     m.add_function(wrap_pyfunction!(intern_spread, m)?)?;
     m.add_function(wrap_pyfunction!(with_spread, m)?)
 }

@@ -6,7 +6,7 @@
 //! Read next: `xla.rs` for one device, `ferrax_ir::tiles` for which part is where.
 
 use super::xla::{self, Counts, Held, Xla};
-use super::{Compiled, Cut, Engine, Source, Stats};
+use super::{Compiled, Cut, Engine, Inside, Source, Stats};
 use ferrax_base::memory::DeviceMemory;
 use ferrax_base::{Arg, Buffer, Memory, Outputs, Result, bail, error, long_work};
 use ferrax_ir::tiles::{Span, axes, runs};
@@ -158,35 +158,63 @@ impl DeviceMemory for Parts {
 /// The oldest version of StableHLO whose plugins know Shardy.
 const SHARDY: [i64; 3] = [1, 8, 0];
 
-/// What XLA is told of how a program's parameters and results lie on devices: over the axes of a mesh, for Shardy, or, where
-/// no mesh says it or the plugin is too old, by HLO's tiles, for GSPMD.
+/// What XLA is told of how a program's parameters and results, and values inside of it, lie on devices: over the axes of a
+/// mesh, for Shardy, or, where no mesh says it or the plugin is too old, by HLO's tiles, for GSPMD.
 pub(super) fn places(cut: &Cut, graph: &Graph, target: &Target) -> Places {
     let types = graph.param_types().iter().chain(graph.outputs.iter().map(|&v| graph.ty(v)));
-    let all: Vec<&Tiles> = cut.params.iter().chain(&cut.results).copied().collect();
+    let types: Vec<&Type> = types.chain(cut.inside.iter().map(|i| i.call.ty(ValueId(0)))).collect();
+    let inside = cut.inside.iter().map(|i| &i.tiles);
+    let all: Vec<&Tiles> = cut.params.iter().chain(&cut.results).copied().chain(inside).collect();
     let found = if target.version < SHARDY { None } else { axes(cut.devices.len(), &all) };
-    let mut said: Vec<String> = match &found {
-        Some(found) => found.entries.iter().zip(types).map(|(entries, ty)| by_axes(entries, ty.shape.len())).collect(),
-        None => {
-            all.iter().zip(types).map(|(t, ty)| format!("mhlo.sharding = \"{}\"", t.text(ty.shape.len()))).collect()
+    let (params, ends) = (cut.params.len(), cut.params.len() + cut.results.len());
+    let open = |k: usize, axis: usize| k >= ends && cut.inside[k - ends].open.is_none_or(|open| open.contains(&axis));
+    let said = |k: usize| {
+        let rank = types[k].shape.len();
+        match &found {
+            Some(found) => format!("sdy.sharding = {}", by_axes(&found.entries[k], rank, |axis| open(k, axis))),
+            None => format!("mhlo.sharding = \"{}\"", all[k].text(rank)),
         }
     };
-    let results = said.split_off(cut.params.len());
-    let mesh = found.map(|found| {
+    let operation = |(i, inside): (usize, &Inside)| {
+        let (k, rank) = (ends + i, inside.call.ty(ValueId(0)).shape.len());
+        let (name, attributes) = match &found {
+            Some(found) => {
+                let how = by_axes(&found.entries[k], rank, |axis| open(k, axis));
+                ("sdy.sharding_constraint", format!("{{sharding = {how}}}"))
+            }
+            None => ("stablehlo.custom_call", by_tiles(&said(k), (0..rank).filter(|&axis| open(k, axis)))),
+        };
+        (inside.call.clone(), name, attributes)
+    };
+    let partitions = Partitions {
+        count: cut.devices.len(),
+        parameters: (0..params).map(said).collect(),
+        results: (params..ends).map(said).collect(),
+        inside: cut.inside.iter().enumerate().map(operation).collect(),
+    };
+    let mesh = found.as_ref().map(|found| {
         let axes: Vec<String> = found.sizes.iter().enumerate().map(|(i, n)| format!("\"_{i}\"={n}")).collect();
         format!("<[{}]>", axes.join(", "))
     });
-    let partitions = Some(Partitions { count: cut.devices.len(), parameters: said, results });
-    Places { mesh, partitions, ..Places::default() }
+    Places { mesh, partitions: Some(partitions), ..Places::default() }
 }
 
 /// A sharding over the axes of a mesh, as an attribute.
-fn by_axes(entries: &[Vec<usize>], rank: usize) -> String {
+fn by_axes(entries: &[Vec<usize>], rank: usize, open: impl Fn(usize) -> bool) -> String {
     let entry = |axis: usize| {
-        let names: Vec<String> = entries.get(axis).into_iter().flatten().map(|i| format!("\"_{i}\"")).collect();
+        let names = entries.get(axis).into_iter().flatten().map(|i| format!("\"_{i}\""));
+        let names: Vec<String> = names.chain(open(axis).then(|| "?".into())).collect();
         format!("{{{}}}", names.join(", "))
     };
     let entries: Vec<String> = (0..rank).map(entry).collect();
-    format!("sdy.sharding = #sdy.sharding<@mesh, [{}]>", entries.join(", "))
+    format!("#sdy.sharding<@mesh, [{}]>", entries.join(", "))
+}
+
+/// The attributes of the call by which a program says how a value lies, of which some axes may be divided further.
+fn by_tiles(sharding: &str, open: impl Iterator<Item = usize>) -> String {
+    let open: Vec<String> = open.map(|axis| axis.to_string()).collect();
+    let left = if open.is_empty() { String::new() } else { format!("unspecified_dims=[{}]", open.join(",")) };
+    format!("{{call_target_name = \"Sharding\", backend_config = \"{left}\", {sharding}}}")
 }
 
 /// The donated parameters of a program that a result takes the memory of: one that lies on the devices as they do.
@@ -222,7 +250,7 @@ impl Engine for Whole {
     fn compile(&self, source: &Source<'_>) -> Result<Box<dyn Compiled>> {
         let all = |n: usize| vec![self.whole; n];
         let (params, results) = (all(source.graph.params), all(source.graph.outputs.len()));
-        let cut = Cut { devices: self.devices.clone(), params, results, whole: self.whole };
+        let cut = Cut { devices: self.devices.clone(), params, results, whole: self.whole, inside: Vec::new() };
         self.plugin.compile_cut(source, &cut)
     }
 
@@ -243,7 +271,7 @@ pub(super) fn driven(plugin: &&'static Xla, source: &Source<'_>, cut: &Cut) -> R
     let moved = |types: Vec<Type>, params: Vec<&'static Tiles>, results: Vec<&'static Tiles>| {
         let outputs = (0..types.len()).map(|i| ValueId(i as u32)).collect();
         let same = Arc::new(Graph { params: types.len(), types, nodes: Vec::new(), outputs });
-        let over = Cut { devices: cut.devices.clone(), params, results, whole: cut.whole };
+        let over = Cut { devices: cut.devices.clone(), params, results, whole: cut.whole, inside: Vec::new() };
         plugin.compile_cut(&Source { graph: &same, donated: &[], ..*source }, &over)
     };
     let results = graph.outputs.iter().map(|&v| graph.ty(v).clone()).collect();
