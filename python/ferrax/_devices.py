@@ -386,6 +386,13 @@ def _put(x: Any, device: Any, donate: Any, alias: bool) -> Any:
     """One leaf on a device or with a sharding; itself where it is there already and may be shared."""
     if alias and type(x) is _ferrax.ArrayImpl and (device is None or (x.committed and _is_at(x, device))):
         return x
+    if _processes.state.count > 1 and _ferrax.is_eager() and not _ferrax.is_tracer(x):
+        from ferrax.sharding._across import carried, reachable
+
+        device = reachable(device)
+        there = carried(x, device) if isinstance(x, _ferrax.Array) and x.committed else None
+        if there is not None:
+            return _given_up(x, there, donate)
     if device is not None and _ferrax.is_tracer(x) and _ferrax.is_eager() and not _is_space(device) and alias:
         from ferrax.sharding._moved import moved
 

@@ -49,25 +49,25 @@ def _slurm() -> dict[str, Any] | None:
     names = ("SLURM_JOB_ID", "SLURM_STEP_NODELIST", "SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID")
     if not all(n in os.environ for n in names):
         return None
-    job, nodes, count, process, _ = (os.environ[n] for n in names)
+    job, nodes, count, process, local = (os.environ[n] for n in names)
     port = os.environ.get("JAX_COORDINATOR_PORT") or str(int(job) % 2**12 + 65535 - 2**12 + 1)
     prefix, bracket, rest = nodes.partition("[")
     first = nodes.split(",")[0]
     if bracket and "," not in prefix:
         first = prefix + rest.replace("]", ",").replace("-", ",").split(",")[0]
-    return {"address": f"{first}:{port}", "count": int(count), "process": int(process)}
+    return {"address": f"{first}:{port}", "count": int(count), "process": int(process), "local": int(local)}
 
 
 def _open_mpi() -> dict[str, Any] | None:
     """What Open MPI tells its processes."""
-    names = ("OMPI_MCA_orte_hnp_uri", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK")
+    names = ("OMPI_MCA_orte_hnp_uri", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK")
     if not all(n in os.environ for n in names):
         return None
-    uri, count, process = (os.environ[n] for n in names)
+    uri, count, process, local = (os.environ[n] for n in names)
     job = int(uri.split(".", maxsplit=1)[0])
     host = uri.split(";")[1].split(",")[0].split("://")[-1].rpartition(":")[0]
     port = os.environ.get("JAX_COORDINATOR_PORT") or str(job % 2**12 + 65535 - 2**12 + 1)
-    return {"address": f"{host.strip('[]')}:{port}", "count": int(count), "process": int(process)}
+    return {"address": f"{host.strip('[]')}:{port}", "count": int(count), "process": int(process), "local": int(local)}
 
 
 _CLUSTERS = {"slurm": _slurm, "ompi": _open_mpi}
@@ -87,6 +87,40 @@ def _detected(method: str | None) -> dict[str, Any]:
         if found is not None:
             return found
     return {}
+
+
+def _gpus(numbers: Sequence[int] | None, own: int | None) -> None:
+    """Leaves this process some of the GPUs that it could see, by the variable that the driver reads when it starts.
+
+    Args:
+      numbers: which of them, as the user says.
+      own: the number of the process on its machine, where its cluster says one: it gets the GPU of this number, unless
+        it has been given one already.
+
+    Raises:
+      ValueError: it does not see so many.
+    """
+    text = os.environ.get("CUDA_VISIBLE_DEVICES")
+    seen = None if text is None else [name for name in text.split(",") if name]
+    if numbers is None:
+        if own is None or (seen is not None and len(seen) <= max(own, 1)):
+            return
+        numbers = [own]
+    missing = [n for n in numbers if n < 0 or (seen is not None and n >= len(seen))]
+    if missing:
+        of = "" if seen is None else f", and CUDA_VISIBLE_DEVICES={text} leaves {len(seen)}"
+        means = f"local_device_ids are numbers of GPUs that the process sees, from 0 on{of}"
+        raise ValueError(f"{means}; got {missing[0]}.")
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(str(n) if seen is None else seen[n] for n in numbers)
+
+
+def _local_ids(given: int | Sequence[int] | None) -> list[int] | None:
+    text = os.environ.get("JAX_LOCAL_DEVICE_IDS")
+    if given is None and text:
+        given = [int(n) for n in text.split(",")]
+    if given is None or isinstance(given, int):
+        return None if given is None else [given]
+    return list(given) or None
 
 
 def _whole(name: str, value: Any, what: str) -> int:
@@ -118,7 +152,10 @@ def initialize(
         what SLURM or Open MPI say, as of the number of processes and this one's.
       num_processes: number of processes.
       process_id: number of this one.
-      local_device_ids: the devices that this process uses; must be None: all of them.
+      local_device_ids: number or numbers of the GPUs that this process uses, of those that it sees: the others are
+        left out of `CUDA_VISIBLE_DEVICES`. By default what the variable `JAX_LOCAL_DEVICE_IDS` says, then the one GPU
+        that has the process's number on its machine, where SLURM or Open MPI started it, then all. A CPU's devices are
+        not meant.
       cluster_detection_method: `"slurm"`, `"ompi"`, or `"deactivate"`, which looks for neither.
       initialization_timeout: seconds in which all processes have to be there.
       heartbeat_timeout_seconds: seconds without a sign of life after which a process counts as dead.
@@ -129,9 +166,8 @@ def initialize(
 
     Raises:
       RuntimeError: it was called before, or devices of a plugin were used before it.
-      ValueError: it is not known how many processes there are, or which this is.
+      ValueError: it is not known how many processes there are, or which this is, or it sees no such GPUs.
       JaxRuntimeError: the coordinator or a process is not there in time.
-      NotImplementedError: `local_device_ids` is given.
 
     >>> import ferrax as jax
     >>> jax.distributed.initialize("localhost:12345", num_processes=1, process_id=0)
@@ -145,7 +181,9 @@ def initialize(
     if state.client is not None or state.service is not None:
         raise RuntimeError("distributed.initialize should only be called once.")
     address = coordinator_address or os.environ.get("JAX_COORDINATOR_ADDRESS")
-    said = {} if None not in (address, num_processes, process_id) else _detected(cluster_detection_method)
+    local = _local_ids(local_device_ids)
+    known = None not in (address, num_processes, process_id, local)
+    said = {} if known else _detected(cluster_detection_method)
     address = address or said.get("address")
     num_processes = said.get("count") if num_processes is None else num_processes
     process_id = said.get("process") if process_id is None else process_id
@@ -161,10 +199,9 @@ def initialize(
             "process_id and num_processes must be nonnegative, with process_id < num_processes. Got "
             f"process_id={process}, num_processes={count}."
         )
-    if count > 1:
+    if count > 1 or local:
         _ferrax.require_no_plugin_in_use()
-    if local_device_ids is not None:
-        raise NotImplementedError("jax.distributed.initialize(local_device_ids=...) is not implemented")
+    _gpus(local, said.get("local"))
     if process == 0:
         default = f"[::]:{address_of(address)[1]}"
         bind = coordinator_bind_address or os.environ.get("JAX_COORDINATOR_BIND_ADDRESS") or default

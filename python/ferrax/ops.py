@@ -13,7 +13,7 @@ import numpy as np
 from ferrax import _core, lax
 from ferrax._boundary import expose as _expose
 from ferrax._out_sharding import with_out_sharding
-from ferrax.numpy import _reductions
+from ferrax.numpy import _reductions, _shape
 from ferrax.numpy._args import Array, ArrayLike, require, static_int, to_arrays
 from ferrax.numpy._dtype_functions import dtype_kind
 from ferrax.numpy._grid import index_exp
@@ -44,12 +44,16 @@ def _segments(name, method, identity, data, segment_ids, num_segments, indices_a
     if count < 0:
         raise ValueError("num_segments must be non-negative.")
     shape = (count, *x.shape[ids.ndim :])
-    if len(x.shape) < ids.ndim or any(n not in (1, m) for n, m in zip(ids.shape, x.shape)):
+    lead = (1,) * (ids.ndim - x.ndim) + x.shape[: ids.ndim]
+    rows = tuple(i if n == 1 else n for n, i in zip(lead, ids.shape))
+    if any(n != i and 1 not in (n, i) for n, i in zip(lead, ids.shape)):
         raise ValueError(
             f"{name} needs one segment id for each row of data: segment_ids has shape {ids.shape}, data has {x.shape}."
         )
-    if x.shape[: ids.ndim] != ids.shape:
-        ids = lax.broadcast_in_dim(ids, x.shape[: ids.ndim], tuple(range(ids.ndim)))
+    if ids.shape != rows:
+        ids = lax.broadcast_in_dim(ids, rows, tuple(range(ids.ndim)))
+    if x.shape[: ids.ndim] != rows:
+        x = _shape.broadcast_to(x, (*rows, *shape[1:]))
     fill = identity(x.dtype)
 
     def one(part: Array, part_ids: Array) -> Array:
@@ -73,7 +77,7 @@ def segment_sum(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | Non
     """The sums of the elements of each segment.
 
     Args:
-      data: array.
+      data: array; one row stands for as many as there are ids.
       segment_ids: integers: the segment of each row of `data`; rows with an id out of bounds are left out.
       num_segments: static number of segments, by default the largest id plus one.
       indices_are_sorted: promise that the ids ascend.

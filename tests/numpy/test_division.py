@@ -104,3 +104,22 @@ def test_fractions_are_remainders_by_one(dtype):
         # The rule holds for 1 alone.
         for other in (2.0, -1.0, 0.5):
             assert "Rem" in ferrax.jit(lambda x, other=other: jnp.mod(x, other)).lower(x).as_text("kernels")
+
+
+def test_complex_steps_are_derivatives():
+    """A step along the imaginary axis that is too small to change the real part: no difference loses digits."""
+    a = np.linspace(-3, 3, 97) + 0.017
+
+    def f(x):
+        y = (x**2 + 1.5) / (x - 4.25) - 1 / (x + 9.5)
+        return y / (y * y + 0.3) - x / (y - 50)
+
+    with ferrax.enable_x64(True):
+        x = jnp.asarray(a)
+        for function in (f, ferrax.jit(f)):
+            found = function(x + 1e-100j)
+            np.testing.assert_array_max_ulp(np.asarray(found.real), np.asarray(function(x)), 2)
+            slopes = ferrax.vmap(ferrax.grad(function))(x)
+            np.testing.assert_allclose(found.imag / 1e-100, slopes, rtol=1e-12)
+        quotient = (x + 1e-100j) / (x[::-1] - 2e-100j)
+        np.testing.assert_array_equal(quotient.real, a / a[::-1])

@@ -279,3 +279,14 @@ def test_segments_leave_out_negative_ids(mode, bucket_size):
         call = functools.partial(getattr(ferrax.ops, f"segment_{name}"), num_segments=2, mode=mode)
         found = ferrax.jit(functools.partial(call, bucket_size=bucket_size))(jnp.asarray(data), ids)
         np.testing.assert_array_equal(found, [reduce(data[kept == n]) for n in range(2)])
+
+
+@pytest.mark.parametrize("shape", [(), (1, 3), (4, 3), (1,)])
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min"])
+def test_one_row_of_data_stands_for_as_many_as_there_are_ids(name, shape):
+    """As in JAX, where updates broadcast against the places that they go to."""
+    data, ids = np.full(shape, 2.0, np.float32), np.array([0, 1, 1, 2])
+    want = expected(lambda jax: getattr(jax.ops, f"segment_{name}")(data, ids, num_segments=4))
+    np.testing.assert_array_equal(getattr(ferrax.ops, f"segment_{name}")(data, ids, num_segments=4), want)
+    slopes = ferrax.grad(lambda d: ferrax.ops.segment_sum(d, ids, num_segments=4).sum())(jnp.asarray(data))
+    np.testing.assert_array_equal(slopes, np.full(shape, 1.0 if shape == (4, 3) else 4.0))

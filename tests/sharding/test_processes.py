@@ -148,3 +148,39 @@ def test_one_process_alone_and_wrong_arguments():
     assert which.startswith("ValueError: process_id and num_processes must be nonnegative")
     assert nobody.startswith("JaxRuntimeError: DEADLINE_EXCEEDED: no coordinator answered at localhost:1 within 1 s")
     assert (slurm, twice) == ("True 1", "RuntimeError: distributed.initialize should only be called once.")
+
+
+def test_a_process_uses_the_gpus_that_it_is_given():
+    """By the variable that the driver reads: of those that the process could see before."""
+    text = """
+        def seen(before, *args, **env):
+            jax.distributed.shutdown()
+            for name in ("CUDA_VISIBLE_DEVICES", "SLURM_LOCALID", "JAX_LOCAL_DEVICE_IDS"):
+                os.environ.pop(name, None)
+            os.environ.update(env)
+            if before is not None:
+                os.environ["CUDA_VISIBLE_DEVICES"] = before
+            told = error(lambda: jax.distributed.initialize(f"localhost:{port}", 1, 0, *args))
+            print(os.environ.get("CUDA_VISIBLE_DEVICES") if "Error" not in str(told) else told)
+
+        seen(None)
+        seen(None, 3)
+        seen(None, [2, 0])
+        seen("GPU-a,GPU-b,GPU-c", [2, 0])
+        seen("5,7", None, JAX_LOCAL_DEVICE_IDS="1")
+        seen("5,7", [0, 2])
+        seen(None, [-1])
+        os.environ.update(SLURM_JOB_ID="1", SLURM_STEP_NODELIST="localhost", SLURM_NTASKS="1", SLURM_PROCID="0")
+        seen(None, SLURM_LOCALID="2")
+        seen("4,5,6", SLURM_LOCALID="2")
+        seen("6", SLURM_LOCALID="2")
+        seen("4,5,6", [0, 1], SLURM_LOCALID="2")
+    """
+    ((*found,),) = printed(text, 1)
+    means = "ValueError: local_device_ids are numbers of GPUs that the process sees, from 0 on"
+    assert found == [
+        *("None", "3", "2,0", "GPU-c,GPU-a", "7"),
+        f"{means}, and CUDA_VISIBLE_DEVICES=5,7 leaves 2; got 2.",
+        f"{means}; got -1.",
+        *("2", "6", "6", "4,5"),
+    ]

@@ -253,3 +253,35 @@ def test_convolution_of_groups():
         sparse.bcoo_conv_general_dilated(
             messy((1, 2, 8))[0], messy((2, 1, 3))[0], window_strides=(1,), padding="SAME", feature_group_count=2
         )
+
+
+def test_one_stored_row_of_a_batch_that_stands_for_all_stays_one():
+    """As in JAX: batch axes of what is stored may be 1, and operations do not repeat it."""
+    x = sparse.BCOO(([[1.0, 2.0]], [[[0], [2]]]), shape=(2, 3))
+    y = sparse.BCOO(([[4.0, 5.0]], [[[0], [1]]]), shape=(2, 3))
+    dense = np.array([[1, 0, 2]] * 2, np.float32), np.array([[4, 5, 0]] * 2, np.float32)
+    for out, wanted in [
+        (sparse.bcoo_sort_indices(x), dense[0]),
+        (sparse.bcoo_sum_duplicates(x, nse=3), dense[0]),
+        (x + y, dense[0] + dense[1]),
+        (x * y, dense[0] * dense[1]),
+        (sparse.bcoo_concatenate([x, y], dimension=1), np.concatenate(dense, axis=1)),
+    ]:
+        assert out.data.shape[0] == out.indices.shape[0] == out.n_batch == 1
+        close(out, wanted)
+    # what needs each row has it
+    close(sparse.bcoo_concatenate([x, y], dimension=0), np.concatenate(dense, axis=0))
+    close(sparse.bcoo_reduce_sum(x, axes=(0,)), dense[0].sum(0))
+    close(sparse.bcoo_update_layout(x, n_batch=0, on_inefficient=None), dense[0])
+
+
+@pytest.mark.parametrize("n_dense", [0, 1])
+def test_new_axes_of_size_1_behind_sparse_ones_are_sparse(n_dense):
+    dense = np.arange(12.0, dtype=np.float32).reshape(3, 4) * (np.arange(12).reshape(3, 4) % 2)
+    mat = sparse.BCOO.fromdense(dense, n_dense=n_dense)
+    out = sparse.bcoo_broadcast_in_dim(mat, shape=(3, 1, 4), broadcast_dimensions=(0, 2))
+    assert (out.n_batch, out.n_sparse, out.n_dense) == (0, 3 - n_dense, n_dense)
+    close(out, dense[:, None])
+    last = sparse.sparsify(lambda m: jnp.expand_dims(m, -1))(mat)
+    assert (last.n_batch, last.n_dense) == (0, 2 * n_dense)
+    close(last, dense[..., None])

@@ -10,7 +10,7 @@ use crate::aval::ShapedArray;
 use crate::devices::{self, SingleDeviceSharding};
 use crate::errors::IntoPyResult;
 use crate::indexing::{self, IndexUpdateHelper};
-use crate::{dlpack, dtypes, host, numpy_interop, sharded, tracer, ufunc};
+use crate::{dlpack, dtypes, host, numpy_interop, objects, sharded, tracer, ufunc};
 use ferrax::numpy as np;
 use ferrax_base::DType;
 use ferrax_ir::{Array, Tracer, Value};
@@ -21,6 +21,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PySet, PyTuple};
 use pyo3::{ffi, intern};
 use std::ffi::c_int;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// An array, or a traced stand-in for one.
 ///
@@ -37,11 +38,11 @@ pub struct PyArray {
 }
 
 /// An array with data.
-#[pyclass(frozen, extends = PyArray, module = "ferrax", name = "ArrayImpl")]
+#[pyclass(frozen, dict, extends = PyArray, module = "ferrax", name = "ArrayImpl")]
 pub struct ArrayImpl;
 
 /// An array of typed PRNG keys.
-#[pyclass(frozen, extends = PyArray, module = "ferrax.random", name = "PRNGKeyArray")]
+#[pyclass(frozen, dict, extends = PyArray, module = "ferrax.random", name = "PRNGKeyArray")]
 pub struct KeyArray;
 
 /// The Python object of a value.
@@ -62,10 +63,10 @@ pub fn wrap_array(py: Python<'_>, a: Array) -> PyResult<Bound<'_, PyAny>> {
         return numpy_interop::float0_zeros(py, &a.aval().shape);
     }
     ferrax_ir::trace::note_made(&a);
-    let base = PyClassInitializer::from(PyArray { value: Value::Array(a) });
+    let value = PyArray { value: Value::Array(a) };
     Ok(match dtype {
-        DType::KeyFry => Bound::new(py, base.add_subclass(KeyArray))?.into_any(),
-        _ => Bound::new(py, base.add_subclass(ArrayImpl))?.into_any(),
+        DType::KeyFry => Bound::new(py, PyClassInitializer::from(value).add_subclass(KeyArray))?.into_any(),
+        _ => objects::fresh(py, value)?,
     })
 }
 
@@ -381,7 +382,7 @@ impl PyArray {
         }
         // rows of a symbolic number cannot be gone through: its length is an error
         let _ = slf.get().__len__(slf.py())?;
-        Bound::new(slf.py(), Rows { of: slf.clone().unbind(), next: std::sync::atomic::AtomicUsize::new(0) })
+        Bound::new(slf.py(), Rows { of: slf.clone().unbind(), next: AtomicUsize::new(0) })
     }
 
     fn __getitem__<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -762,7 +763,7 @@ impl ArrayImpl {
 #[pyclass(frozen, module = "ferrax", name = "_Rows")]
 pub struct Rows {
     of: Py<PyArray>,
-    next: std::sync::atomic::AtomicUsize,
+    next: AtomicUsize,
 }
 
 #[pymethods]
@@ -773,7 +774,7 @@ impl Rows {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let of = self.of.bind(py);
-        let i = self.next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let i = self.next.fetch_add(1, Ordering::Relaxed);
         if i >= of.get().value.shape()[0] {
             return Ok(None);
         }
@@ -788,7 +789,7 @@ impl Rows {
     }
 
     fn __length_hint__(&self, py: Python<'_>) -> usize {
-        let done = self.next.load(std::sync::atomic::Ordering::Relaxed);
+        let done = self.next.load(Ordering::Relaxed);
         self.of.bind(py).get().value.shape()[0].saturating_sub(done)
     }
 }
@@ -797,5 +798,6 @@ impl Rows {
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyArray>()?;
     m.add_class::<ArrayImpl>()?;
-    m.add_class::<KeyArray>()
+    m.add_class::<KeyArray>()?;
+    objects::find_value(m.py())
 }

@@ -257,7 +257,7 @@ fn on_devices(py: Python<'_>, v: &Value) -> PyResult<Option<String>> {
     {
         let Aval { shape, dtype, weak, .. } = a.aval();
         return Ok(Some(format!(
-            "Array({}, dtype={dtype}{})",
+            "Array(shape={}, dtype={dtype}{})",
             Tuple(shape),
             if *weak { ", weak_type=True" } else { "" }
         )));

@@ -21,6 +21,7 @@ pub mod indexing;
 mod interpreter;
 pub mod lax;
 pub mod numpy_interop;
+pub mod objects;
 pub mod processes;
 pub mod sharded;
 pub mod shortcut;

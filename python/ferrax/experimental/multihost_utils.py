@@ -41,13 +41,13 @@ _turns = itertools.count()
 _PATIENCE = 300_000
 
 
-def _packed(x: np.ndarray[Any, Any]) -> bytes:
+def packed(x: np.ndarray[Any, Any]) -> bytes:
     """An array as bytes: dtype and shape, a line end, the elements."""
     head = json.dumps([x.dtype.name, list(x.shape)]).encode()
     return head + b"\n" + np.ascontiguousarray(x).tobytes()
 
 
-def _unpacked(data: bytes) -> np.ndarray[Any, Any]:
+def unpacked(data: bytes) -> np.ndarray[Any, Any]:
     from ferrax._ferrax import canonicalize_dtype
 
     head, _, elements = data.partition(b"\n")
@@ -64,8 +64,8 @@ def _exchanged(x: Any, sources: list[int]) -> list[np.ndarray[Any, Any]]:
     state = _processes.state
     folder = f"ferrax/exchange/{next(_turns)}"
     if state.index in sources:
-        state.client.key_value_set_bytes(f"{folder}/{state.index}", _packed(np.asarray(x)))
-    found = [_unpacked(state.client.blocking_key_value_get_bytes(f"{folder}/{p}", _PATIENCE)) for p in sources]
+        state.client.key_value_set_bytes(f"{folder}/{state.index}", packed(np.asarray(x)))
+    found = [unpacked(state.client.blocking_key_value_get_bytes(f"{folder}/{p}", _PATIENCE)) for p in sources]
     state.client.wait_at_barrier(folder, _PATIENCE)
     if state.index == sources[0]:
         state.client.key_value_delete(folder)

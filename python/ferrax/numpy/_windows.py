@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from ferrax import lax
-from ferrax.numpy._args import Array, ArrayLike, cast, require, static_int
+from ferrax._core import concrete_or_error
+from ferrax.numpy._args import Array, ArrayLike, cast, require
 from ferrax.numpy._dtype_functions import default_float
 from ferrax.numpy._elementwise import i0
 
@@ -16,8 +17,8 @@ __all__ = ["bartlett", "blackman", "hamming", "hanning", "kaiser"]
 
 
 def _places(name: str, M: int) -> tuple[int, Array]:
-    """The number of points and the points 0, 1, … as floats."""
-    M = static_int(M, f"M argument of jnp.{name}")
+    """The number of points and the points 0, 1, … as floats. As in NumPy the number may be a float, which is cut."""
+    M = int(concrete_or_error(None, M, f"M argument of jnp.{name}"))
     return M, lax.iota(default_float(), max(M, 0))
 
 

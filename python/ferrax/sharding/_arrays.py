@@ -110,7 +110,7 @@ def _assembled(shape: tuple[int, ...], sharding: Any, parts: list[tuple[Any, Any
     from ferrax import dtypes, random
 
     devices = sharding._device_assignment
-    if len(devices) > 1 and devices[0].platform != "cpu":
+    if devices[0].platform != "cpu" and (len(devices) > 1 or not parts):
         return _assembled_there(shape, sharding, parts, dtype)
     first = parts[0][1]
     if dtypes.issubdtype(first.dtype, dtypes.prng_key):

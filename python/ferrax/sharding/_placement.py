@@ -90,7 +90,8 @@ def _left_open(sharding: Any) -> list[int] | None:
 
 
 def _tiles(sharding: Any, devices: list[Any] | None) -> tuple[list[int], int, list[int]] | None:
-    """How a sharding cuts arrays, for devices whose memories are their own; `None` for those that share one.
+    """How a sharding cuts arrays, for devices whose memories are their own; `None` for those that share one, and for
+    one of this process.
 
     Args:
       sharding: the sharding.
@@ -101,7 +102,8 @@ def _tiles(sharding: Any, devices: list[Any] | None) -> tuple[list[int], int, li
       tile first.
     """
     count = sharding.mesh.size if devices is None else len(devices)
-    if count <= 1 or (devices is not None and all(d.platform == "cpu" for d in devices)):
+    alone = count <= 1 and (devices is None or devices[0].process_index == _processes.state.index)
+    if alone or (devices is not None and all(d.platform == "cpu" for d in devices)):
         return None
     kinds = {d.platform for d in devices or ()}
     if len(kinds) > 1:

@@ -409,3 +409,22 @@ fn complex_functions_of_many_numbers() {
         assert!(far(found, wanted) <= 1e-14, "{x:?} / {y:?}: {found:?}, not {wanted:?}");
     }
 }
+
+#[test]
+fn quotients_of_negligible_imaginary_parts_have_the_real_quotient() {
+    let parts = numbers(2_001, 3);
+    let tiny = |x: f64| x * 1e-60;
+    let x: Vec<Complex<f64>> = parts.windows(2).map(|w| Complex::new(w[0], tiny(w[1]))).collect();
+    let y: Vec<Complex<f64>> = x.iter().rev().copied().collect();
+    let mut found = vec![Complex::new(0.0, 0.0); x.len()];
+    together::each([&x, &y], &mut found, together::div(), |[x, y]| complex::div(x, y));
+    for ((x, y), found) in x.iter().zip(&y).zip(&found) {
+        assert_eq!(found.re.to_bits(), (x.re / y.re).to_bits(), "{x:?} / {y:?}");
+    }
+    // across the axes, too
+    let turned: Vec<Complex<f64>> = y.iter().map(|z| Complex::new(-z.im, z.re)).collect();
+    together::each([&x, &turned], &mut found, together::div(), |[x, y]| complex::div(x, y));
+    for ((x, y), found) in x.iter().zip(&y).zip(&found) {
+        assert_eq!(found.im.to_bits(), (-x.re / y.re).to_bits(), "{x:?} / i{y:?}");
+    }
+}

@@ -256,14 +256,18 @@ fn inverse_tangent<const F: bool>(x: f64, y: f64) -> (Z, bool) {
     (Z::new(re.copysign(x), im), plain(x) & plain(y) & (d > 0.0))
 }
 
-/// x / y.
+/// x / y by Smith's method, scaled by the larger part of y: where imaginary parts are negligible, the real part is the
+/// quotient of the real ones to the last bit, which derivatives by complex steps count on.
 #[inline(always)]
 fn quotient<const F: bool>(x: Z, y: Z) -> (Z, bool) {
-    let real = y.im == 0.0;
-    let d = if real { y.re } else { square::<F>(y) };
-    let re = if real { x.re } else { fma::<F>(x.re, y.re, x.im * y.im) };
-    let im = if real { x.im } else { fma::<F>(x.im, y.re, -(x.re * y.im)) };
-    (Z::new(re / d, im / d), real | (sized(x) & sized(y)))
+    let (real, steep) = (y.im == 0.0, y.re.abs() < y.im.abs());
+    let (more, less) = if steep { (y.im, y.re) } else { (y.re, y.im) };
+    let (along, across) = if steep { (x.im, x.re) } else { (x.re, x.im) };
+    let r = less / more;
+    let d = if real { y.re } else { fma::<F>(less, r, more) };
+    let re = if real { x.re } else { fma::<F>(across, r, along) };
+    let im = if real { x.im } else { fma::<F>(-along, r, across) };
+    (Z::new(re / d, if steep { -im } else { im } / d), real | (sized(x) & sized(y)))
 }
 
 formulas! {

@@ -20,7 +20,7 @@ from ferrax._boundary import shielded
 from ferrax._core import Array, Tracer, asarray, canonicalize_dtype, is_tracer
 from ferrax._shapes import static_shape
 from ferrax._texts import short
-from ferrax.numpy._args import broadcast_to_shape
+from ferrax.numpy._args import broadcast_to_shape, common_shape
 from ferrax.tree_util import register_pytree_node, tree_leaves, tree_map
 
 __all__ = [
@@ -414,6 +414,11 @@ def sizes(shape: Sequence[int], dtype: Any) -> Any:
 def spread(x: Any, batch: Sequence[int]) -> Any:
     """An array with its batch axes (of these sizes, or 1) broadcast."""
     return broadcast_to_shape(x, (*batch, *x.shape[len(batch) :]))
+
+
+def stored_batch(n_batch: int, *arrays: Any) -> tuple[int, ...]:
+    """The sizes of batch axes that are stored: 1 where one row of each array stands for all."""
+    return common_shape(*(x.shape[:n_batch] for x in arrays)) if n_batch else ()
 
 
 def over_batch(fun: Callable[..., Any], batch: Sequence[int], *arrays: Any) -> Any:

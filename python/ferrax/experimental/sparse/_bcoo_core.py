@@ -25,6 +25,7 @@ from ferrax.experimental.sparse._base import (
     over_batch,
     require_sparse,
     sizes,
+    stored_batch,
     user_index_dtype,
     wide,
     wrapped,
@@ -275,7 +276,7 @@ def sorted_indices(mat: BCOO) -> BCOO:
         order, indices = _order(indices)
         return data.at[order].get(mode="promise_in_bounds", unique_indices=True), indices
 
-    data, indices = over_batch(one, parts(mat)[0], mat.data, mat.indices)
+    data, indices = over_batch(one, stored_batch(mat.n_batch, mat.data, mat.indices), mat.data, mat.indices)
     return BCOO((data, indices), shape=mat.shape, indices_sorted=True, unique_indices=mat.unique_indices)
 
 
@@ -367,7 +368,7 @@ def _grouped(data: Any, indices: Any, inner: Sequence[int], remove_zeros: bool) 
 @compiled("nse", "remove_zeros")
 def summed(mat: BCOO, nse: int, remove_zeros: bool) -> BCOO:
     """The array with sorted indices, each there once."""
-    batch, inner, dense = parts(mat)
+    _, inner, dense = parts(mat)
 
     def one(data: Any, indices: Any) -> tuple[Any, Any]:
         mask, order, ordered = _grouped(data, indices, inner, remove_zeros)
@@ -379,7 +380,7 @@ def summed(mat: BCOO, nse: int, remove_zeros: bool) -> BCOO:
         ordered = padding.at[groups].set(ordered, mode="drop")
         return out, lax.convert_element_type(ordered, indices.dtype)
 
-    data, indices = over_batch(one, batch, mat.data, mat.indices)
+    data, indices = over_batch(one, stored_batch(mat.n_batch, mat.data, mat.indices), mat.data, mat.indices)
     return BCOO((data, indices), shape=mat.shape, indices_sorted=True, unique_indices=True)
 
 

@@ -30,6 +30,7 @@ from ferrax.experimental.sparse._base import (
     over_batch,
     require_sparse,
     spread,
+    stored_batch,
     wide,
     wrapped,
 )
@@ -439,7 +440,8 @@ def _multiplied(lhs: BCOO, rhs: BCOO, shape: tuple[int, ...]) -> BCOO:
             return data, jnp.zeros((count, 0), dtype)
         return data, lax.reshape(masked_indices(jnp.stack(where, axis=-1), keep, inner), (count, len(inner)))
 
-    data, indices = over_batch(one, shape[:n_batch], lhs.data, lhs.indices, rhs.data, rhs.indices)
+    arrays = lhs.data, lhs.indices, rhs.data, rhs.indices
+    data, indices = over_batch(one, stored_batch(n_batch, *arrays), *arrays)
     return BCOO((data, indices), shape=shape)
 
 

@@ -199,8 +199,8 @@ def bcoo_broadcast_in_dim(
 ) -> BCOO:
     """The array repeated along new axes, as `lax.broadcast_in_dim` has it.
 
-    New axes before the sparse ones become batch axes, those after them dense axes. Among sparse axes only axes of
-    size 1 can come in.
+    New axes before the sparse ones become batch axes, those of size 1 among and after them sparse axes, others after
+    them dense axes.
 
     Args:
       mat: a BCOO array.
@@ -227,6 +227,8 @@ def bcoo_broadcast_in_dim(
     # where the sparse block starts and ends in the result
     if n_sparse:
         first, last = dims[n_batch], dims[n_batch + n_sparse - 1] + 1
+        end = dims[-n_dense] if n_dense else len(shape)
+        last = end if all(size == 1 for size in shape[last:end]) else last
     else:
         first = last = dims[n_batch - 1] + 1 if n_batch else (dims[0] if n_dense else len(shape))
     batch, inner, dense = shape[:first], shape[first:last], shape[last:]

@@ -28,6 +28,7 @@ from ferrax.experimental.sparse._base import (
     masked_indices,
     require_sparse,
     spread,
+    stored_batch,
     wide,
     wrapped,
 )
@@ -112,7 +113,8 @@ def _concatenated(operands: list[BCOO], dimension: int, shape: tuple[int, ...]) 
             padding = jnp.broadcast_to(jnp.asarray(np.array(inner, index_dtype)), (*pad, len(inner)))
             indices.append(lax.concatenate([spread(index, batch), padding], n_batch))
         return with_shape((lax.concatenate(datas, dimension), lax.concatenate(indices, dimension)), shape)
-    batch, inner = shape[:n_batch], shape[n_batch : n_batch + n_sparse]
+    batch = stored_batch(n_batch, *(x for op in operands for x in (op.data, op.indices)))
+    inner = shape[n_batch : n_batch + n_sparse]
     offset = 0
     for op in operands:
         old = parts(op)[1]

@@ -22,8 +22,8 @@ from ferrax._primitives import built_in
 from ferrax.custom_derivatives import custom_jvp
 from ferrax.dtypes import float0
 from ferrax.experimental.sparse import _bcoo_core, _bcoo_dot, _bcoo_layout, _bcoo_shape, _bcsr_functions
-from ferrax.experimental.sparse._base import is_sparse, spread
-from ferrax.experimental.sparse._bcoo import BCOO, parts, with_shape
+from ferrax.experimental.sparse._base import is_sparse, spread, stored_batch
+from ferrax.experimental.sparse._bcoo import BCOO, with_shape
 from ferrax.experimental.sparse._bcsr import BCSR
 from ferrax.lax import elementwise
 from ferrax.tree_util import tree_flatten, tree_unflatten
@@ -279,7 +279,8 @@ def _add(equation: JaxprEqn, x: Any, y: Any) -> Any:
 
 def _joined(x: BCOO, y: BCOO) -> BCOO:
     """The elements of two arrays of the same layout."""
-    batch, n = parts(x)[0], x.n_batch
+    n = x.n_batch
+    batch = stored_batch(n, x.data, x.indices, y.data, y.indices)
     data = lax.concatenate([spread(x.data, batch), spread(y.data, batch)], n)
     dtype = np.promote_types(x.indices.dtype, y.indices.dtype)
     indices = [spread(lax.convert_element_type(a.indices, dtype), batch) for a in (x, y)]
