@@ -268,9 +268,11 @@ class _Run:
         return blocks
 
     def _pinned(self, block: Any, leading: Sequence[Any]) -> Any:
-        """A part of each device, said to be there: for devices whose memories are their own."""
+        """A part of each device, said to be there: for devices whose memories are their own, if types do not say it."""
         traced = _ferrax.is_tracer(block) or not _ferrax.is_eager()
-        if not traced or isinstance(self.mesh, AbstractMesh) or self.mesh.devices.flat[0].platform == "cpu":
+        if not traced or _ferrax.explicit_in_use():
+            return block
+        if isinstance(self.mesh, AbstractMesh) or self.mesh.devices.flat[0].platform == "cpu":
             return block
         others = frozenset(self.mesh.axis_names) - frozenset(self.names)
         said = OpenSharding(self.mesh, PartitionSpec(*leading), others, "")
