@@ -211,3 +211,21 @@ def test_missing_derivatives_say_so():
 def test_axes_that_tensorsolve_cannot_move(shape, axes):
     with pytest.raises(ValueError, match="out of bounds"):
         jnp.linalg.tensorsolve(jnp.zeros(shape), jnp.ones(2), axes)
+
+
+@pytest.mark.parametrize("x", [1.3e-34, -3e30, 0.0, np.inf, np.nan])
+def test_the_norm_of_one_number_is_its_magnitude(x):
+    norm = jnp.linalg.norm
+    wanted = np.abs(np.float32(x))
+    for got in (
+        norm(jnp.float32(x)),
+        norm(jnp.full((1, 1), x)),
+        norm(jnp.full(1, x), 2),
+        ferrax.jit(norm)(jnp.float32(x)),
+    ):
+        assert got.shape == ()
+        np.testing.assert_array_equal(got, wanted)
+    rows = norm(jnp.full((3, 1), x), axis=1, keepdims=True)
+    np.testing.assert_array_equal(rows, np.full((3, 1), wanted))
+    slope = ferrax.grad(norm)(jnp.float32(x))
+    np.testing.assert_array_equal(slope, np.sign(x) if x and np.isfinite(x) else np.nan)

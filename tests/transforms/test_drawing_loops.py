@@ -150,3 +150,35 @@ def test_one_element_is_its_own_sum(dtype):
         same(f(x, 1), x[:, 0])
         same(jax.jit(lambda x, f=f: f(x, 1))(x), x[:, 0])
         same(jax.jit(jax.vmap(f))(x), x[:, 0])
+
+
+def test_a_host_call_of_what_a_step_draws_stays_in_the_loop():
+    seen = []
+
+    def step(carry, key):
+        x = jax.random.normal(key, (2,))
+        jax.debug.callback(lambda v: seen.append(np.asarray(v)), x)
+        return carry + x.sum(), x
+
+    keys = jax.random.split(jax.random.key(0), 9)
+    total, rows = jax.jit(lambda keys: jax.lax.scan(step, 0.0, keys))(keys)
+    jax.effects_barrier()
+    np.testing.assert_array_equal(np.sort(np.stack(seen), 0), np.sort(rows, 0))
+    np.testing.assert_allclose(total, np.asarray(rows).sum(), rtol=1e-5)
+
+
+def test_a_condition_of_a_mapped_loop_may_call_the_host():
+    seen = []
+
+    def f(x):
+        def go(c):
+            jax.debug.callback(lambda v: seen.append(float(v)), c)
+            return c < 4.0
+
+        return jax.lax.while_loop(go, lambda c: c * 2.0, x)
+
+    x = np.asarray([[1.0, 3.0], [0.5, 5.0]], np.float32)
+    got = jax.jit(jax.vmap(jax.vmap(f)))(x)
+    jax.effects_barrier()
+    np.testing.assert_array_equal(got, [[4.0, 6.0], [4.0, 5.0]])
+    assert seen

@@ -32,6 +32,7 @@ if _TYPE_CHECKING:
     from ferrax.experimental import serialize_executable as serialize_executable
     from ferrax.experimental import shard_alike as shard_alike
     from ferrax.experimental import shard_map as shard_map
+    from ferrax.experimental import source_mapper as source_mapper
     from ferrax.experimental import sparse as sparse
     from ferrax.experimental import topologies as topologies
     from ferrax.experimental import xla_metadata as xla_metadata

@@ -24,13 +24,31 @@ def _squares(x: Array) -> Array:
     return x * x
 
 
+@functools.cache
+def _magnitude() -> Any:
+    """The magnitude of a number, whose slope is the one that the root of its square has: none at 0."""
+    from ferrax import custom_jvp
+
+    magnitude = custom_jvp(lax.abs)
+    magnitude.defjvps(lambda tangent, size, x: tangent * (x / size))
+    return magnitude
+
+
+def _euclidean(x: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
+    """The root of the sum of squares; of one number its magnitude, as a square may be too small or too large."""
+    if dtype_kind(x.dtype) != "c" and all(type(x.shape[a]) is int and x.shape[a] == 1 for a in axes):
+        size = _magnitude()(x)
+        return size if keepdims else lax.squeeze(size, axes)
+    return lax.sqrt(_reductions.sum(_squares(x), axes, keepdims=keepdims))
+
+
 #: The largest of sizes, of which none is below 0: of no sizes it is 0.
 _largest = functools.partial(_reductions.max, initial=0)
 
 
 def _vector_norm(x: Array, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Array:
     if ord is None or (isinstance(ord, (int, float)) and ord == 2):
-        return lax.sqrt(_reductions.sum(_squares(x), axes, keepdims=keepdims))
+        return _euclidean(x, axes, keepdims)
     if isinstance(ord, str):
         raise ValueError(f"Invalid order '{ord}' for vector norm.")
     size = lax.abs(x)
@@ -50,7 +68,7 @@ def _vector_norm(x: Array, ord: Any, axes: tuple[int, ...], keepdims: bool) -> A
 def _matrix_norm(x: Array, ord: Any, axes: tuple[int, int], keepdims: bool) -> Array:
     row, column = axes
     if ord is None or ord in ("f", "fro"):
-        return lax.sqrt(_reductions.sum(_squares(x), axes, keepdims=keepdims))
+        return _euclidean(x, axes, keepdims)
     if ord in (1, -1, np.inf, -np.inf):
         summed, kept = (row, column) if abs(ord) == 1 else (column, row)
         sums = _reductions.sum(lax.abs(x), summed, keepdims=True)
@@ -88,8 +106,7 @@ def norm(x: ArrayLike, ord: Any = None, axis: int | Sequence[int] | None = None,
     (x,) = promote_inexact("norm", x)
     if axis is None:
         if ord is None:
-            result = lax.sqrt(_reductions.sum(_squares(x)))
-            return lax.reshape(result, (1,) * x.ndim) if keepdims else result
+            return _euclidean(x, tuple(range(x.ndim)), keepdims)
         axes = tuple(range(x.ndim))
     elif isinstance(axis, (tuple, list)):
         axes = tuple(normalize_axis(i, x.ndim) for i in axis)

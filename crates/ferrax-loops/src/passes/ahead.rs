@@ -236,7 +236,7 @@ fn depends(body: &Graph, consts: usize, carry: usize) -> Vec<Of> {
         let many = n.outputs().any(|v| !(1..=MOST).contains(&body.ty(v).size()));
         let now = match reads {
             Of::Nothing if !n.kind.calls_host() => Of::Nothing,
-            Of::Step if !many && stacks(body, n) => Of::Step,
+            Of::Step if n.results > 0 && !many && stacks(body, n) => Of::Step,
             _ => Of::State,
         };
         of.extend(n.outputs().map(|_| now));

@@ -71,7 +71,7 @@ fn joined(cond: &Graph) -> Option<Arc<Graph>> {
     }
     let axes: Vec<usize> = (0..taken).collect();
     Some(rewritten(cond, &live_nodes(cond), |_, node, b, map| {
-        let last = node.first == out;
+        let last = node.first == out && node.results > 0;
         if last {
             map.push(b.reduce(ReduceOp::Or, map[flags.0 as usize], &axes));
         }
