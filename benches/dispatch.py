@@ -83,6 +83,14 @@ def method_rows(row, a, b):
         "jnp.broadcast_to(x, (3, 10))": lambda np_, x, y, m: np_.broadcast_to(x, (3, 10)),
         "jnp.clip(x, 2, 5)": lambda np_, x, y, m: np_.clip(x, 2, 5),
         "jnp.asarray(x)": lambda np_, x, y, m: np_.asarray(x),
+        # of many operations: one program each
+        "jnp.var(m, 0)": lambda np_, x, y, m: np_.var(m, 0),
+        "jnp.median(m)": lambda np_, x, y, m: np_.median(m),
+        "jnp.percentile(x, 30)": lambda np_, x, y, m: np_.percentile(x, 30),
+        "jnp.cov(m)": lambda np_, x, y, m: np_.cov(m),
+        "jnp.trace(m)": lambda np_, x, y, m: np_.trace(m),
+        "jnp.gradient(x)": lambda np_, x, y, m: np_.gradient(x),
+        "jnp.linalg.norm(m, axis=1)": lambda np_, x, y, m: np_.linalg.norm(m, axis=1),
     }
     for name, call in calls.items():
         ours = lambda jax, jnp, x, y, call=call: partial(call, jnp, x, y, jax.device_put(m))

@@ -11,7 +11,7 @@ import sys
 import hypothesis
 import pytest
 
-from tests import oracle_settings, recorded
+from tests import left, oracle_settings, recorded
 
 if os.environ.get("FERRAX_PLATFORMS") == "cuda":
     from tests.cuda.session import pytest_runtest_call as pytest_runtest_call
@@ -36,6 +36,18 @@ def pytest_collection_modifyitems(items):
 
 def pytest_sessionfinish():
     recorded.save()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def nothing_left_behind():
+    """Files run in any order and company, so that none may change the process for the others.
+
+    Types that were registered for good are forgotten; a setting, a mesh in use, a listener is the file's to take back.
+    """
+    before, types = left.settings(), left.types()
+    yield
+    left.forget_types(but=types)
+    assert left.settings() == before
 
 
 @pytest.fixture

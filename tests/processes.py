@@ -15,7 +15,7 @@ import ferrax as jax
 from ferrax._src import distributed
 from ferrax.experimental import multihost_utils
 index, count, port = map(int, sys.argv[1:])
-jax.distributed.initialize(f"localhost:{port}", count, index, initialization_timeout=60, heartbeat_timeout_seconds=4,
+jax.distributed.initialize(f"localhost:{port}", count, index, initialization_timeout=60, heartbeat_timeout_seconds=10,
                            shutdown_timeout_seconds=30, coordinator_bind_address=f"127.0.0.1:{port}")
 client = distributed.global_state.client
 def error(f):

@@ -105,7 +105,7 @@ if _TYPE_CHECKING:
     from ferrax import tree_util as tree_util
     from ferrax import typing as typing
     from ferrax import version as version
-    from ferrax._api import ShapeDtypeStruct as ShapeDtypeStruct
+    from ferrax._shape_dtype import ShapeDtypeStruct as ShapeDtypeStruct
     from ferrax._api import block_until_ready as block_until_ready
     from ferrax._api import clear_caches as clear_caches
     from ferrax._api import closure_convert as closure_convert
@@ -178,7 +178,7 @@ if _TYPE_CHECKING:
 _DEFERRED = {
     "_api": (
         "block_until_ready clear_caches closure_convert copy_to_host_async device_get effects_barrier "
-        "ensure_compile_time_eval eval_shape jit make_jaxpr ShapeDtypeStruct typeof vmap"
+        "ensure_compile_time_eval eval_shape jit make_jaxpr typeof vmap"
     ),
     "_callbacks": "pure_callback",
     "_checkpoint": "checkpoint checkpoint_policies remat",
@@ -190,6 +190,7 @@ _DEFERRED = {
     "_environment": "print_environment_info",
     "_linearized": "fwd_and_bwd",
     "_names": "named_call named_scope",
+    "_shape_dtype": "ShapeDtypeStruct",
     "_sharded": (
         "make_array_from_callback make_array_from_process_local_data make_array_from_single_device_arrays "
         "make_mesh memory NamedSharding P pmap reshard set_mesh Shard shard_map smap"
@@ -201,6 +202,7 @@ _DEFERRED = {
 }
 
 _SUBMODULES = """
+_src
 ad
 ad_checkpoint
 api_util

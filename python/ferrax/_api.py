@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import math
 import operator
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,12 +23,11 @@ from ferrax._boundary import shielded
 from ferrax._high_values import classes as high_classes
 from ferrax._named_functions import name_of
 from ferrax._rust import implemented_by
-from ferrax._shapes import static_size
+from ferrax._shape_dtype import ShapeDtypeStruct, struct_of
 from ferrax._texts import differences, short
 from ferrax._typed import Jitted, P, R
 
 __all__ = [
-    "ShapeDtypeStruct",
     "block_until_ready",
     "clear_caches",
     "closure_convert",
@@ -390,126 +388,6 @@ def named_as(wrapper: Any, fun: Any, what: str) -> Any:
     return shielded(wrapper)
 
 
-def _known_sharding(sharding: Any) -> Any:
-    """The sharding, also of a format."""
-    from ferrax.experimental.layout import Format, Layout
-    from ferrax.sharding import NamedSharding, PartitionSpec, Sharding
-
-    if not isinstance(sharding, (Sharding, PartitionSpec, Format)):
-        raise ValueError(
-            "sharding should be an instance of `jax.sharding.Sharding`, `jax.sharding.PartitionSpec` or "
-            f"`jax.experimental.layout.Format`. Got {sharding!r} of type {type(sharding)}."
-        )
-    if getattr(sharding, "layout", None) is Layout.AUTO:
-        raise TypeError(
-            f"`Layout.AUTO` cannot be used in place of a device-local layout in a `ShapeDtypeStruct`. Got {sharding}"
-        )
-    if isinstance(sharding, PartitionSpec):
-        from ferrax.sharding._context import context_mesh
-
-        mesh = context_mesh(physical=False)
-        if mesh is None:
-            raise TypeError(
-                "When specifying PartitionSpec to `ShapeDtypeStruct`, the context mesh cannot be empty. Please use "
-                "`jax.set_mesh` to set the mesh context."
-            )
-        return NamedSharding(mesh, sharding)
-    return sharding.sharding if isinstance(sharding, Format) else sharding
-
-
-class ShapeDtypeStruct:
-    """Shape and dtype of an array, without its data.
-
-    Args:
-      shape: dimensions.
-      dtype: element type.
-      sharding: placement, or `None`.
-      weak_type: whether the dtype yields to others in promotion.
-      manual_axis_type: accepted for compatibility.
-      is_ref: whether it tells of a reference to such an array, for `lower` and `trace` of a jitted function.
-
-    >>> import ferrax as jax, ferrax.numpy as jnp
-    >>> jax.ShapeDtypeStruct((2, 3), jnp.float32)
-    ShapeDtypeStruct(shape=(2, 3), dtype=float32)
-    """
-
-    # with the text that `help` shows
-    __slots__ = {
-        "dtype": "Type of the elements, a NumPy dtype.",
-        "is_ref": "Whether it tells of a reference to such an array.",
-        "manual_axis_type": "As it was given.",
-        "shape": "Sizes of the axes.",
-        "sharding": "Placement, or `None`.",
-        "weak_type": "Whether the dtype yields to others in promotion.",
-    }
-
-    def __init__(
-        self,
-        shape: Any,
-        dtype: Any,
-        *,
-        sharding: Any = None,
-        weak_type: bool = False,
-        manual_axis_type: Any = None,
-        is_ref: bool = False,
-    ):
-        if dtype is None:
-            raise ValueError("ShapeDtypeStruct: dtype must be specified.")
-        self.shape = tuple(map(static_size, shape))
-        self.dtype = _ferrax.dtype_as_written(dtype)
-        self.sharding = None if sharding is None else _known_sharding(sharding)
-        self.weak_type = weak_type
-        self.manual_axis_type = manual_axis_type
-        self.is_ref = is_ref
-
-    size = property(lambda self: math.prod(self.shape), doc="Number of elements.")
-    ndim = property(lambda self: len(self.shape), doc="Number of axes.")
-    format = property(lambda self: None, doc="Layout; none is chosen yet.")
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of unsized object")
-        return self.shape[0]
-
-    def __repr__(self) -> str:
-        weak = ", weak_type=True" if self.weak_type else ""
-        place = f", sharding={self.sharding}" if self.sharding is not None else ""
-        of_ref = f", is_ref={self.is_ref}" if self.is_ref else ""
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{place}{weak}{of_ref})"
-
-    __str__ = __repr__
-
-    def _key(self) -> tuple[Any, ...]:
-        return (self.shape, self.dtype, self.sharding, self.weak_type, self.is_ref)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ShapeDtypeStruct) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
-    @classmethod
-    def like(cls, x: Any) -> ShapeDtypeStruct:
-        """The shape, dtype and weak type of an array or number, and its placement if it is committed."""
-        aval = typeof(x)
-        placed = not _ferrax.is_tracer(x) and getattr(x, "committed", False)
-        return cls(aval.shape, aval.dtype, sharding=x.sharding if placed else None, weak_type=aval.weak_type)
-
-    def update(self, **changes: Any) -> ShapeDtypeStruct:
-        """A copy with some fields changed."""
-        fields = {name: getattr(self, name) for name in self.__slots__}
-        unknown = set(changes) - set(fields)
-        if unknown:
-            raise TypeError(f"ShapeDtypeStruct has no field {sorted(unknown)[0]!r}")
-        return ShapeDtypeStruct(**{**fields, **changes})
-
-
-def struct_of(aval: Any) -> ShapeDtypeStruct:
-    """What a type says, as a `ShapeDtypeStruct`."""
-    sharding = aval.sharding if aval._spread else None
-    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=sharding)
-
-
 def make_jaxpr(
     fun: Callable[..., Any],
     static_argnums: int | Iterable[int] = (),
@@ -551,8 +429,10 @@ def make_jaxpr(
         clock = _ferrax.trace_clock()
         program = None
         if not _has_types_of_references((dynamic, kwargs)):
-            with contextlib.suppress(_ferrax.ReferenceUsed), types_in_use((dynamic, kwargs)):
-                program = _ferrax.trace_to_jaxpr(target, dynamic, kwargs, "make_jaxpr")
+            program = _program_of_arrays(target, dynamic, kwargs)
+            if program is None and high_classes:
+                target, dynamic, kwargs = _of_high_values(target, dynamic, kwargs)
+                program = _program_of_arrays(target, dynamic, kwargs)
         if program is None or _ferrax.references_since(clock):
             from ferrax._ref_programs import program_of_call
 
@@ -566,6 +446,25 @@ def make_jaxpr(
     made.__qualname__ = f"make_jaxpr({made.__qualname__})"
     made.__module__ = "ferrax"
     return made
+
+
+def _program_of_arrays(fun: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """The program of a function, or None where it takes, gives or uses what is no array."""
+    with contextlib.suppress(_ferrax.ReferenceUsed), types_in_use((args, kwargs)):
+        return _ferrax.trace_to_jaxpr(fun, args, kwargs, "make_jaxpr")
+    return None
+
+
+def _of_high_values(fun: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """A function that takes and gives the arrays of values that do not change, and its arguments."""
+    from ferrax._high_tangents import closed, opened
+
+    @functools.wraps(fun)
+    def of_arrays(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = opened((args, kwargs))
+        return closed(fun(*args, **kwargs))
+
+    return of_arrays, *closed((args, kwargs))
 
 
 def _has_types_of_references(args: Any) -> bool:
@@ -625,13 +524,34 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return fun.eval_shape(*args, **kwargs)
     with types_in_use((args, kwargs)):
         try:
-            program = _ferrax.trace_to_jaxpr(_of_values(fun), args, kwargs, "eval_shape", fun)
+            program = _types_of_arrays(fun, args, kwargs)
         except _ferrax.ReferenceUsed:
-            from ferrax._refs_calls import of_places
+            program = _types_of_places(fun, args, kwargs)
+        types = program.out_tree.unflatten([struct_of(a) for a in program.out_avals])
+        return types if not high_classes else _with_high_types(types)
 
-            fun, args, kwargs = of_places(fun, args, kwargs)
-            program = _ferrax.trace_to_jaxpr(_of_values(fun), args, kwargs, "eval_shape", fun)
-        return program.out_tree.unflatten([struct_of(a) for a in program.out_avals])
+
+def _types_of_arrays(fun: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    return _ferrax.trace_to_jaxpr(_of_values(fun), args, kwargs, "eval_shape", fun)
+
+
+def _types_of_places(fun: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """The program of a function that takes or gives what is no array."""
+    from ferrax._refs_calls import of_places
+
+    if high_classes:
+        fun, args, kwargs = _of_high_values(fun, args, kwargs)
+        with contextlib.suppress(_ferrax.ReferenceUsed):
+            return _types_of_arrays(fun, args, kwargs)
+    return _types_of_arrays(*of_places(fun, args, kwargs))
+
+
+def _with_high_types(tree: Any) -> Any:
+    """A tree with types in the place of the arrays of values."""
+    from ferrax._high_values import State
+
+    is_state = lambda x: isinstance(x, State)
+    return tree_util.tree_map(lambda x: x.aval if is_state(x) else x, tree, is_leaf=is_state)
 
 
 def _of_values(fun: Callable[..., Any]) -> Callable[..., Any]:
@@ -817,7 +737,10 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
         own = args[: len(example_args)]
         consts = args[len(example_args) :]
         if len(consts) != len(captured):
-            raise TypeError(f"the converted function takes {len(captured)} constants, got {len(consts)}")
+            raise TypeError(
+                f"The inputs to the closure produced by closure_convert must end with {len(captured)} constants, got "
+                f"{len(consts)}"
+            )
         leaves, tree = tree_util.tree_flatten(own)
         if tree != in_tree:
             raise TypeError(

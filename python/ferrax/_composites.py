@@ -78,7 +78,7 @@ class Composite(Primitive):
         return _ferrax.trace_to_jaxpr(functools.partial(self._list, params), tuple(avals), None, "eval_shape")
 
     def _list(self, params: dict[str, Any], *args: Any) -> list[Any]:
-        return self._listed(self.fun(*args, **params))
+        return self._ferrax_listed(self.fun(*args, **params))
 
     def _given(self, listed: Sequence[Any]) -> Any:
         return list(listed) if self.multiple_results else listed[0]
@@ -87,10 +87,10 @@ class Composite(Primitive):
         moving = [i for i, t in enumerate(tangents) if type(t) is not Zero]
         if not self.linear.issuperset(moving):
             return self._general_derivative(primals, tangents, moving, params)
-        outs = self._listed(self.bind(*primals, **params))
+        outs = self._ferrax_listed(self.bind(*primals, **params))
         dots: list[Any] = [Zero.from_primal_value(x) for x in outs]
         for i in moving:
-            terms = self._listed(self.bind(*primals[:i], tangents[i], *primals[i + 1 :], **params))
+            terms = self._ferrax_listed(self.bind(*primals[:i], tangents[i], *primals[i + 1 :], **params))
             for k, (x, term) in enumerate(zip(outs, terms, strict=True)):
                 if issubdtype(_ferrax.typeof(x).dtype, np.inexact):
                     dots[k] = term if type(dots[k]) is Zero else dots[k] + term
@@ -111,8 +111,8 @@ class Composite(Primitive):
         return self._given(outs), self._given(dots)
 
     def _transposed(self, cts: Any, *args: Any, **params: Any) -> list[Any]:
-        from ferrax._api import ShapeDtypeStruct
         from ferrax._derivatives import linear_transpose
+        from ferrax._shape_dtype import ShapeDtypeStruct
 
         cts = cts if self.multiple_results else [cts]
         wanted = [k for k, ct in enumerate(cts) if type(ct) is not Zero]

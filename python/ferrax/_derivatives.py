@@ -17,6 +17,7 @@ import numpy as np
 from ferrax import _ferrax, _linearized as _linearized, tree_util  # pullbacks are pytrees from the first one on
 from ferrax._api import named_as, vmap
 from ferrax._boundary import shielded
+from ferrax._high_values import classes as high_classes
 from ferrax._texts import differences, short
 from ferrax._typed import P, R
 
@@ -101,6 +102,38 @@ def value_and_grad(
     return _ferrax.value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
 
 
+def gradient_of_values(transform: str, fun: Any, argnums: Any, options: tuple[bool, ...]) -> Callable[..., Any]:
+    """A gradient of a function some of whose arguments are values that are no arrays: what the core calls for these.
+
+    Args:
+      transform: ``"grad"`` or ``"value_and_grad"``.
+      fun: the function.
+      argnums: position or positions.
+      options: `has_aux`, `holomorphic` and `allow_int`.
+
+    Returns:
+      A function of the same arguments.
+    """
+    from ferrax._high_tangents import differentiated
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        of_active, active = _active(fun, argnums, args, kwargs)
+        of_arrays, arrays = differentiated(of_active, active)
+        places = 0 if isinstance(argnums, int) else tuple(range(len(active)))
+        return getattr(_ferrax, transform)(of_arrays, places, *options)(*arrays)
+
+    return call
+
+
+def _of_arrays(fun: Callable[..., Any], primals: tuple[Any, ...]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """A function of arrays alone and its arguments, where there are values that are no arrays."""
+    if not high_classes:
+        return fun, primals
+    from ferrax._high_tangents import differentiated, has_values
+
+    return differentiated(fun, primals) if has_values(primals) else (fun, primals)
+
+
 def _pair(primals: Any, tangents: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """The arguments of `jvp` as tuples, which they must be, or lists."""
     if not (isinstance(primals, (tuple, list)) and isinstance(tangents, (tuple, list))):
@@ -136,6 +169,7 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
     0.0 1.0
     """
     primals, tangents = _pair(primals, tangents)
+    fun, primals = _of_arrays(fun, primals)
     try:
         return _ferrax.jvp(fun, primals, tangents, has_aux)
     except _ferrax.ReferenceUsed:
@@ -166,6 +200,7 @@ def vjp(
     """
     if reduce_axes:
         raise NotImplementedError("vjp with reduce_axes is not implemented")
+    fun, primals = _of_arrays(fun, primals)
     try:
         return _ferrax.vjp(fun, primals, has_aux)
     except _ferrax.ReferenceUsed:
@@ -190,7 +225,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     >>> print(linear(2.0))
     2.0
     """
-    return _ferrax.linearize_fun(fun, primals, has_aux)
+    return _ferrax.linearize_fun(*_of_arrays(fun, primals), has_aux)
 
 
 def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[str] = ()) -> Callable[..., Any]:

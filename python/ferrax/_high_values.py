@@ -4,7 +4,8 @@ A value whose type has states (`has_qdd`) changes when primitives are bound to i
 traced function works on a copy of it, whose arrays it takes and whose new arrays it gives, and the call writes these
 to the value. A value of another type is a tree of arrays: a traced function gets one made of traced arrays.
 
-Read next: `_refs.py`, whose cells hold the copies; `_refs_calls.py`, which makes the calls.
+Read next: `_refs.py`, whose cells hold the copies; `_refs_calls.py`, which makes the calls; `_high_tangents.py`, for
+derivatives with respect to values.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ def register(cls: type, typeof: Callable[[Any], Any]) -> None:
     """Says what gives the type of a value of a class."""
     classes[cls] = typeof
     import ferrax._refs_calls  # noqa: F401  makes the calls that such values are arguments of
+    from ferrax._high_tangents import HighTracer
 
+    classes[HighTracer] = lambda value: value.aval
     _ferrax.set_high_types(classes)
 
 
@@ -40,7 +43,10 @@ def _changes(value: Any) -> bool:
 
 
 class State:
-    """The arrays of a value, as a tree: a traced function takes and gives them."""
+    """The arrays of a value, as a tree: a traced function takes and gives them.
+
+    Those of a value that does not change have its tangent beside them: see `_high_tangents.py`.
+    """
 
     __slots__ = ("arrays", "aval", "qdd")
 
@@ -52,7 +58,9 @@ class State:
         """What a value is now, without a look at whose copy it may be."""
         aval = _type(value)
         if not aval.has_qdd:
-            return State(aval, None, aval.lower_val(value))
+            from ferrax._high_tangents import parts
+
+            return State(aval, None, parts(aval, value))
         with _plainly():
             qdd = value.cur_qdd()
             return State(aval, qdd, aval.read_loval(qdd, value))
@@ -60,7 +68,10 @@ class State:
     def made(self) -> Any:
         """A new value."""
         if self.qdd is None:
-            return self.aval.raise_val(*self.arrays)
+            from ferrax._high_tangents import raised
+
+            arrays, tangent = self.arrays
+            return raised(self.aval, arrays, tangent)
         with _plainly():
             return self.aval.new_from_loval(self.qdd, *self.arrays)
 
@@ -210,6 +221,9 @@ def run(primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
       args: values and arrays.
       params: its parameters.
     """
+    from ferrax._high_tangents import plain
+
+    args = tuple(map(plain, args))
     body = primitive.impl if _defines(primitive, "impl") else primitive.to_lojax
     if not _local.plain:
         args = _standing_in(args)

@@ -416,10 +416,19 @@ def _elementwise(to: _Computation, eqn: Any, operands: Sequence[str]) -> None:
 
 
 def _select_n(to: _Computation, eqn: Any, operands: Sequence[str]) -> None:
-    which, *cases = operands
-    if len(cases) != 2 or str(eqn.invars[0].aval.dtype) != "bool":
-        raise NotImplementedError("text in the dialect 'hlo' of select_n with more than two cases is not implemented")
-    to.one(eqn, "select", [to.spread(which, eqn.invars[0].aval, eqn.outvars[0].aval), cases[1], cases[0]])
+    """A choice between two cases, or one between each case and those behind it, by a number."""
+    (out,), (which, *cases), name = eqn.outvars, operands, eqn.primitive.name
+    kind = eqn.invars[0].aval
+    index = to.spread(which, kind, out.aval)
+    if str(kind.dtype) == "bool":
+        to.one(eqn, "select", [index, cases[-1], cases[0]])
+        return
+    chosen = cases[-1]
+    for i, case in reversed([*enumerate(cases[:-1])]):
+        number = to.spread(to.constant(np.asarray(i, kind.dtype)), _Type((), kind.dtype), out.aval)
+        up_to = to.write(name, _Type(tuple(out.aval.shape), np.dtype(bool)), "compare", [index, number], "direction=LE")
+        chosen = to.write(name, out.aval, "select", [up_to, case, chosen])
+    to.names[out] = chosen
 
 
 def _integer_pow(to: _Computation, eqn: Any, operands: Sequence[str]) -> None:

@@ -84,7 +84,7 @@ def defer(namespace: dict[str, Any], files: Mapping[str, str], modules: str = ""
       namespace: the `globals()` of the module; gets `__getattr__` and `__dir__`, and where names of files are to load
         and it has none, `__all__`, which brings them to `import *`.
       files: names of files of the package, each with its public names.
-      modules: names of public submodules.
+      modules: names of public submodules, and of `_src`, which no list shows.
       optional: those of the names that a file may lack, with an older release of what it is made of.
     """
     module, package = namespace["__name__"], namespace["__package__"]
@@ -100,7 +100,7 @@ def defer(namespace: dict[str, Any], files: Mapping[str, str], modules: str = ""
 
     def public() -> list[str]:
         lacking = {name for name in optional.split() if not hasattr(sys.modules[module], name)}
-        return sorted({*there, *where, *submodules} - lacking)
+        return sorted(n for n in {*there, *where, *submodules} - lacking if n != "_src")
 
     def __getattr__(name: str) -> Any:
         if name in submodules:

@@ -10,15 +10,18 @@ Read next: ``_leaks.py``, which finds the place.
 
 from __future__ import annotations
 
+import dis
+import functools
 import gc
+import itertools
+import operator
 import os
 import sys
 import threading
 import time
 import types
 import weakref
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,10 +33,13 @@ _LIBRARIES = (
     os.path.dirname(__file__) + os.sep,
     os.path.dirname(os.__file__) + os.sep,
     os.path.dirname(os.path.dirname(np.__file__)) + os.sep,
+    *(p + os.sep for p in sys.path if os.path.basename(p) in ("site-packages", "dist-packages")),
     "<frozen ",
 )
 #: How often a variable of a running function counts: before 3.13 the snapshot of `f_locals` holds it once more.
 _COPIES = 2 if sys.version_info < (3, 13) else 1
+#: The flag of a function's code, whose `f_locals` is a snapshot.
+_NEW_LOCALS = 2
 #: References to a tracer that are this module's own: a local variable and the argument of `getrefcount`.
 _OWN = 2
 #: Seconds for asking the garbage collector who holds a tracer, and how many blocks of memory there may be: it looks at
@@ -57,17 +63,26 @@ class _Seen:
     """A tracer: how many references variables do not explain, and the lines that added them."""
 
     def __init__(self, tracer: Any):
-        self.ref = weakref.ref(tracer)
+        self.ref, self.id = weakref.ref(tracer), id(tracer)
         self.excess = 0
         self.stores: list[_Store] = []
+
+
+#: How often variables refer to a tracer, by its `id`.
+_Held = dict[int, int]
 
 
 class _Watch(threading.local):
     def __init__(self) -> None:
         self.depth = 0
         self.frames: list[types.FrameType] = []
+        #: For each frame, how often variables of those below it, which stand still, refer to tracers.
+        self.below: list[_Held] = []
         self.lines: list[int | None] = []
         self.seen: list[_Seen] = []
+        #: What was found after the line before: references to each of `seen`, and those that variables explain.
+        self.counts: list[int] = []
+        self.held: _Held = {}
         self.asked = 0.0
 
 
@@ -82,8 +97,8 @@ def note(tracer: Any) -> None:
 def call(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Calls a function that is being traced, following its lines."""
     if _watch.depth == 0:
-        _watch.frames, _watch.lines, _watch.asked = [], [], 0.0
-        _watch.seen = [s for s in _watch.seen if s.ref() is not None]
+        _watch.frames, _watch.below, _watch.lines, _watch.asked = [], [], [], 0.0
+        _keep(s.ref() is not None for s in _watch.seen)
     before = sys.gettrace()
     _watch.depth += 1
     sys.settrace(_on_call)
@@ -121,6 +136,7 @@ def _on_call(frame: types.FrameType, event: str, _: Any) -> Callable[..., Any] |
     written = file == "<string>" and (name.startswith("__") or frame.f_globals.get("__name__") != "__main__")
     if written or file.startswith(_LIBRARIES):
         return None
+    _watch.below.append(_variables())
     _watch.frames.append(frame)
     _watch.lines.append(None)
     return _on_event
@@ -134,22 +150,51 @@ def _on_event(frame: types.FrameType, event: str, result: Any) -> Callable[..., 
     elif event == "return" and _watch.frames and _watch.frames[-1] is frame:
         _count(result)
         _watch.frames.pop()
+        _watch.below.pop()
         _watch.lines.pop()
     return _on_event
 
 
-def _variables() -> Counter[int]:
-    """How often variables of the running functions refer to each tracer."""
-    held: Counter[int] = Counter()
-    for frame in _watch.frames:
-        free = frame.f_code.co_freevars
-        whole = frame.f_code.co_flags & 2  # CO_NEWLOCALS: a function's frame, whose f_locals is a snapshot
-        for name, value in frame.f_locals.items():
-            if isinstance(value, _ferrax.Tracer):
-                # the cell of a free variable outlives the function: it counts as a place
-                copies = _COPIES - 1 if name in free else _COPIES if whole else 1
-                held[id(value)] += copies
+@functools.lru_cache(4096)
+def _changes_others(code: types.CodeType) -> bool:
+    """Whether code assigns variables of frames below its own: `nonlocal` ones, or those of a module or class."""
+    if not code.co_flags & _NEW_LOCALS:
+        return True
+    free = set(code.co_freevars)
+    return bool(free) and any(
+        i.argval in free and i.opname in ("STORE_DEREF", "DELETE_DEREF") for i in dis.get_instructions(code)
+    )
+
+
+def _held_by(frame: types.FrameType) -> _Held:
+    """How often the variables of a function refer to each tracer."""
+    held: _Held = {}
+    for name, value in frame.f_locals.items():
+        if isinstance(value, _ferrax.Tracer):
+            # the cell of a free variable outlives the function: it counts as a place
+            whole = frame.f_code.co_flags & _NEW_LOCALS
+            copies = _COPIES - 1 if name in frame.f_code.co_freevars else _COPIES if whole else 1
+            held[id(value)] = held.get(id(value), 0) + copies
     return held
+
+
+def _together(one: _Held, other: _Held) -> _Held:
+    if not one or not other:
+        return one or other
+    return one | {key: one.get(key, 0) + count for key, count in other.items()}
+
+
+def _variables() -> _Held:
+    """How often variables of the running functions refer to each tracer."""
+    if not _watch.frames:
+        return {}
+    if _changes_others(_watch.frames[-1].f_code):
+        below: _Held = {}
+        for i, frame in enumerate(_watch.frames):
+            _watch.below[i] = below
+            below = _together(below, _held_by(frame))
+        return below
+    return _together(_watch.below[-1], _held_by(_watch.frames[-1]))
 
 
 def _current_line() -> Line | None:
@@ -158,18 +203,36 @@ def _current_line() -> Line | None:
     return next((Line(f.f_code.co_filename, n) for f, n in running if n is not None), None)
 
 
+def _keep(alive: Iterable[bool]) -> None:
+    """Forgets the tracers that are gone."""
+    _watch.seen = list(itertools.compress(_watch.seen, alive))
+    _watch.counts, _watch.held = [], {}
+
+
 def _count(returned: Any = None) -> None:
     """Attributes references that variables do not explain to the line that has just run; not those of a result."""
     held = _variables()
+    refs = [seen.ref for seen in _watch.seen]
+    counts = list(map(sys.getrefcount, map(operator.call, refs)))
+    before, held_before = _watch.counts, _watch.held
+    if counts == before and held == held_before:
+        return
+    _watch.counts, _watch.held = counts, held
+    moved = {key for key in held.keys() | held_before.keys() if held.get(key) != held_before.get(key)}
     line = _current_line()
-    for seen in _watch.seen:
+    gone = skipped = False
+    for seen, count, old in itertools.zip_longest(_watch.seen, counts, before):
+        if count == old and seen.id not in moved:
+            continue
         tracer = seen.ref()
         if tracer is None or tracer is returned:
+            gone, skipped = gone or tracer is None, skipped or tracer is not None
             continue
-        excess = sys.getrefcount(tracer) - _OWN - held[id(tracer)]
+        excess = sys.getrefcount(tracer) - _OWN - held.get(seen.id, 0)
         if excess < seen.excess:
             del seen.stores[max(excess, 0) :]
         elif excess > seen.excess and line is not None:
             seen.stores += [_Store(line, _holders(tracer))] * (excess - max(seen.excess, len(seen.stores)))
         seen.excess = excess
-    _watch.seen = [s for s in _watch.seen if s.ref() is not None]
+    if gone or skipped:
+        _keep([s.ref() is not None for s in _watch.seen])

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ferrax import _ferrax, tree_util
-from ferrax._api import ShapeDtypeStruct, closure_convert, eval_shape
+from ferrax._api import closure_convert, eval_shape
 from ferrax._primitives import (
     AxisData,
     Lowering,
@@ -26,6 +26,7 @@ from ferrax._primitives import (
     primitive_transposes,
     zeros_of,
 )
+from ferrax._shape_dtype import ShapeDtypeStruct
 
 linear_call_p = Primitive("linear_call")
 linear_call_p.multiple_results = True

@@ -26,6 +26,7 @@ MEMBERS: list[tuple[type, str, str]] = [
     (_ferrax.Array, "numpy._methods", _METHODS),
     (_ferrax.ArrayImpl, "sharding._arrays", "_check_if_deleted _fully_replicated_shard _npy_value"),
     (_ferrax.PRNGKeyArray, "experimental._key_marks", "_consumed"),
+    (_ferrax.PRNGKeyArray, "random._native_keys", "_base_array _impl"),
     # which arrays that are not traced bring themselves
     (_ferrax.Tracer, "numpy._methods", "T item mT"),
     (_ferrax.Device, "_devices", "__doc__ addressable_memories client default_memory memory"),

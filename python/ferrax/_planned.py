@@ -32,7 +32,6 @@ PLANNED: dict[str, frozenset[str]] = {
             "select_ref",
         ]
     ),
-    "ferrax.experimental.sparse": frozenset(["SparseTracer"]),
 }
 
 #: Modules, each with whatever is in it.

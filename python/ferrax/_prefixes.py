@@ -38,5 +38,13 @@ def prefix_leaves(prefix: Any, tree: Any, is_leaf: Callable[[Any], bool] | None 
     >>> prefix_leaves((1, None), ({"a": 5, "b": None}, [6, 7]), lambda x: x is None)
     [1, None, None]
     """
+    leaves, structure = tree_util.tree_flatten(prefix, is_leaf=is_leaf)
+    try:
+        parts = structure.flatten_up_to(tree)
+    except ValueError:
+        pass  # what follows says where the trees differ
+    else:
+        counts = [tree_util.tree_structure(part).num_leaves for part in parts]
+        return [leaf for leaf, count in zip(leaves, counts, strict=True) for _ in range(count)]
     boxed = tree_util.tree_map(_Boxed, prefix, is_leaf=is_leaf)
     return [box.leaf for box in tree_util.tree_leaves(tree_util.tree_broadcast(boxed, tree))]

@@ -125,9 +125,9 @@ class Lowering:
         self.multiple_results = multiple_results
 
     def __call__(self, ctx: Any, *args: Any, **params: Any) -> list[Any]:
-        return _on_values(lambda *arrays: self._listed(ctx, *arrays, **params), args)
+        return _on_values(lambda *arrays: self._ferrax_listed(ctx, *arrays, **params), args)
 
-    def _listed(self, ctx: Any, *args: Any, **params: Any) -> list[Any]:
+    def _ferrax_listed(self, ctx: Any, *args: Any, **params: Any) -> list[Any]:
         out = self.fun(*args, **params)
         return list(out) if self.multiple_results else [out]
 
@@ -139,7 +139,7 @@ class TypedLowering(Lowering):
       fun: function of the context, the operands and the parameters that returns a sequence of results.
     """
 
-    def _listed(self, ctx: Any, *args: Any, **params: Any) -> list[Any]:
+    def _ferrax_listed(self, ctx: Any, *args: Any, **params: Any) -> list[Any]:
         return list(self.fun(ctx, *args, **params))
 
 
@@ -232,11 +232,11 @@ class Primitive:
     ref_allocating = False
     skip_canonicalization = False
     is_effectful: Callable[..., bool] | None = None
-    _built_in = False
+    _ferrax_built_in = False
 
     def __init__(self, name: str):
         self.name = name
-        self._abstract_rule: Callable[..., Any] | None = None
+        self._ferrax_abstract_rule: Callable[..., Any] | None = None
 
     def __repr__(self) -> str:
         return self.name
@@ -247,9 +247,9 @@ class Primitive:
             from ferrax.extend.core._traces import find_top_trace
 
             return self.bind_with_trace(find_top_trace(args), args, [_ferrax.typeof(x) for x in args], params)
-        return self._bound(*args, **params)
+        return self._ferrax_bound(*args, **params)
 
-    def _bound(self, *args: Any, **params: Any) -> Any:
+    def _ferrax_bound(self, *args: Any, **params: Any) -> Any:
         outs = _ferrax.bind_primitive(self, args, params)
         return outs if self.multiple_results else outs[0]
 
@@ -274,7 +274,7 @@ class Primitive:
         Returns:
           `abstract_eval`.
         """
-        self._abstract_rule = lambda *args, **params: (abstract_eval(*args, **params), _NO_EFFECTS)
+        self._ferrax_abstract_rule = lambda *args, **params: (abstract_eval(*args, **params), _NO_EFFECTS)
         return abstract_eval
 
     def def_effectful_abstract_eval(self, effectful_abstract_eval: Callable[..., Any]) -> Callable[..., Any]:
@@ -286,7 +286,7 @@ class Primitive:
         Returns:
           `effectful_abstract_eval`.
         """
-        self._abstract_rule = effectful_abstract_eval
+        self._ferrax_abstract_rule = effectful_abstract_eval
         return effectful_abstract_eval
 
     def def_effectful_abstract_eval2(self, abstract_eval: Callable[..., Any]) -> Callable[..., Any]:
@@ -298,7 +298,7 @@ class Primitive:
         Returns:
           `abstract_eval`.
         """
-        self._abstract_rule = lambda *args, **params: (abstract_eval(*args, **params), frozenset([self]))
+        self._ferrax_abstract_rule = lambda *args, **params: (abstract_eval(*args, **params), frozenset([self]))
         return abstract_eval
 
     def def_bind_with_trace(self, bind_with_trace: Callable[..., Any]) -> Callable[..., Any]:
@@ -346,14 +346,14 @@ class Primitive:
 
     def abstract_eval(self, *args: Any, **params: Any) -> tuple[Any, Any]:
         """Types of the results for types of the operands, and the effects."""
-        if self._abstract_rule is None:
+        if self._ferrax_abstract_rule is None:
             raise missing_rule("Abstract evaluation", self.name)
-        out: tuple[Any, Any] = self._abstract_rule(*args, **params)
+        out: tuple[Any, Any] = self._ferrax_abstract_rule(*args, **params)
         return out
 
     # what the core asks for
 
-    def _key(self, params: dict[str, Any]) -> Any:
+    def _ferrax_key(self, params: dict[str, Any]) -> Any:
         """What makes two operations equal, `None` where that cannot be told."""
         key = tuple((k, type(v), v) for k, v in sorted(params.items()))
         try:
@@ -362,11 +362,11 @@ class Primitive:
             return None
         return key
 
-    def _listed(self, out: Any) -> list[Any]:
+    def _ferrax_listed(self, out: Any) -> list[Any]:
         return list(out) if self.multiple_results else [out]
 
-    def _abstract(self, avals: list[Any], params: dict[str, Any]) -> tuple[list[Any], bool]:
-        key = self._key(params)
+    def _ferrax_abstract(self, avals: list[Any], params: dict[str, Any]) -> tuple[list[Any], bool]:
+        key = self._ferrax_key(params)
         if key is None:
             _check_hashes(self, params)
             out, effects = self.abstract_eval(*avals, **params)
@@ -376,12 +376,14 @@ class Primitive:
             raise ValueError(
                 f"{self.name}.abstract_eval() method should return a tuple or a list iff {self.name}.multiple_results."
             )
-        return self._listed(out), bool(effects)
+        return self._ferrax_listed(out), bool(effects)
 
-    def _run(self, args: list[Any], params: dict[str, Any]) -> list[Any]:
-        return self._listed(self.impl(*args, **params))
+    def _ferrax_run(self, args: list[Any], params: dict[str, Any]) -> list[Any]:
+        return self._ferrax_listed(self.impl(*args, **params))
 
-    def _jvp(self, primals: list[Any], tangents: list[Any], params: dict[str, Any]) -> tuple[list[Any], list[Any]]:
+    def _ferrax_jvp(
+        self, primals: list[Any], tangents: list[Any], params: dict[str, Any]
+    ) -> tuple[list[Any], list[Any]]:
         rule, linearization = primitive_jvps.get(self), primitive_linearizations.get(self)
         dots = [_zero_for(p) if t is None else t for p, t in zip(primals, tangents, strict=True)]
         if rule is not None:
@@ -391,19 +393,21 @@ class Primitive:
             out_dots = linear(kept, *dots)
         else:
             raise missing_rule("Differentiation rule", self.name)
-        values = self._listed(outs)
+        values = self._ferrax_listed(outs)
         inexact = [issubdtype(_ferrax.typeof(v).dtype, np.inexact) for v in values]
-        listed = [none_for_zero(t) for t in self._listed(out_dots)]
+        listed = [none_for_zero(t) for t in self._ferrax_listed(out_dots)]
         return values, [t if on else None for t, on in zip(listed, inexact, strict=True)]
 
-    def _transpose(self, cts: list[Any], args: list[Any], linear: list[bool], params: dict[str, Any]) -> list[Any]:
+    def _ferrax_transpose(
+        self, cts: list[Any], args: list[Any], linear: list[bool], params: dict[str, Any]
+    ) -> list[Any]:
         rule = primitive_transposes.get(self)
         if rule is None:
             raise missing_rule("Transpose rule (for reverse-mode differentiation)", self.name)
         operands = [UndefinedPrimal(a) if on else a for a, on in zip(args, linear, strict=True)]
         if any(ct is None for ct in cts):
             types = [_ferrax.typeof(a) if not on else a for a, on in zip(args, linear, strict=True)]
-            outs = self._abstract(types, params)[0]
+            outs = self._ferrax_abstract(types, params)[0]
             cts = [Zero(a.to_tangent_aval()) if ct is None else ct for ct, a in zip(cts, outs, strict=True)]
         given = rule(cts if self.multiple_results else cts[0], *operands, **params)
         if given is None or given is Zero or type(given) is Zero:  # the class, too, says that all are zero
@@ -415,7 +419,7 @@ class Primitive:
             )
         return [ct if on else None for ct, on in zip(pulled, linear, strict=True)]
 
-    def _batch(
+    def _ferrax_batch(
         self, size: int, name: Any, args: list[Any], dims: list[int | None], params: dict[str, Any]
     ) -> tuple[list[Any], list[int | None]]:
         if self in fancy_primitive_batchers:
@@ -427,20 +431,20 @@ class Primitive:
         else:
             raise missing_rule("Batching rule", self.name)
         outs, out_dims = rule(tuple(args), tuple(dims), **params)
-        listed = self._listed(outs)
+        listed = self._ferrax_listed(outs)
         places = list(out_dims) if self.multiple_results else [out_dims]
         return listed, [
             d if d is None else d % max(len(_ferrax.shape(v)), 1) for v, d in zip(listed, places, strict=True)
         ]
 
-    def _lower(self, args: list[Any], params: dict[str, Any]) -> list[Any]:
+    def _ferrax_lower(self, args: list[Any], params: dict[str, Any]) -> list[Any]:
         rules = primitive_lowerings.get(self, {})
         rule = rules.get("cpu", rules.get(None))
         if isinstance(rule, TypedLowering):
             from ferrax.extend.lowering import LoweringRuleContext
 
             avals = [_ferrax.typeof(a) for a in args]
-            outs = self._abstract(avals, params)[0]
+            outs = self._ferrax_abstract(avals, params)[0]
             context = LoweringRuleContext(None, None, None, self, avals, outs, None, None, None, platforms=("cpu",))
             return rule(context, *args, **params)
         if isinstance(rule, Lowering):
@@ -449,7 +453,7 @@ class Primitive:
             raise NotImplementedError(f"MLIR translation rule for primitive '{self.name}' not found for platform cpu")
         from ferrax.interpreters.xla import apply_primitive
 
-        built = self._built(rule, args, params)
+        built = self._ferrax_built(rule, args, params)
         if built is not None:
             return built
         if "impl" not in vars(self) or getattr(self.impl, "func", None) is apply_primitive:
@@ -458,16 +462,16 @@ class Primitive:
                 "as a function with ferrax.interpreters.mlir.lower_fun, or define the primitive's implementation "
                 "(def_impl), one that does not compile the primitive"
             )
-        return self._called_back(args, params)
+        return self._ferrax_called_back(args, params)
 
-    def _built(self, rule: Any, args: list[Any], params: dict[str, Any]) -> list[Any] | None:
+    def _ferrax_built(self, rule: Any, args: list[Any], params: dict[str, Any]) -> list[Any] | None:
         """What a lowering for MLIR gives: operands, and results of the operations of StableHLO that there are; None
         where it builds something else."""
         from ferrax._src.lib.mlir._values import BlockArgument, arrays_of
         from ferrax.extend.lowering import LoweringRuleContext
 
         avals = [_ferrax.typeof(a) for a in args]
-        outs = self._abstract(avals, params)[0]
+        outs = self._ferrax_abstract(avals, params)[0]
         context = LoweringRuleContext(None, None, None, self, avals, outs, None, None, None, platforms=("cpu",))
         try:
             given = rule(context, *(BlockArgument(a, place) for place, a in enumerate(args)), **params)
@@ -479,14 +483,14 @@ class Primitive:
             return None
         return arrays
 
-    def _called_back(self, args: list[Any], params: dict[str, Any]) -> list[Any]:
+    def _ferrax_called_back(self, args: list[Any], params: dict[str, Any]) -> list[Any]:
         """The implementation called from the program, where the lowering is none that can be traced."""
-        from ferrax._api import ShapeDtypeStruct
         from ferrax._callbacks import pure_callback
+        from ferrax._shape_dtype import ShapeDtypeStruct
 
-        avals = self._abstract([_ferrax.typeof(a) for a in args], params)[0]
+        avals = self._ferrax_abstract([_ferrax.typeof(a) for a in args], params)[0]
         structs = [ShapeDtypeStruct(a.shape, a.dtype) for a in avals]
-        return list(pure_callback(lambda *values: self._run(list(values), params), structs, *args))
+        return list(pure_callback(lambda *values: self._ferrax_run(list(values), params), structs, *args))
 
 
 _NO_EFFECTS: frozenset[Any] = frozenset()
@@ -509,19 +513,19 @@ class BuiltIn(Primitive):
       multiple_results: whether its results are a list.
     """
 
-    _built_in = True
+    _ferrax_built_in = True
 
     def __init__(self, name: str, multiple_results: bool):
         super().__init__(name)
         self.multiple_results = multiple_results
 
-    def _bound(self, *args: Any, **params: Any) -> Any:
+    def _ferrax_bound(self, *args: Any, **params: Any) -> Any:
         """Applies the operation, with its parameters as equations show them or as JAX has them."""
         if self.name in _TRANSLATED:
             from ferrax._jax_parameters import TRANSLATED
 
-            return TRANSLATED[self.name](super()._bound, *args, **params)
-        return super()._bound(*args, **params)
+            return TRANSLATED[self.name](super()._ferrax_bound, *args, **params)
+        return super()._ferrax_bound(*args, **params)
 
     def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
         """The parameters of an equation as `bind` takes them; programs with derivatives of their own are `subfuns`."""

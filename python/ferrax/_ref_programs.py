@@ -140,7 +140,8 @@ def _chain(shape: tuple[int, ...], views: Sequence[Any], born: int) -> tuple[Any
 
 
 def _shape_of(shape: tuple[int, ...], link: Any, operands: Sequence[Any]) -> tuple[int, ...]:
-    from ferrax._api import ShapeDtypeStruct, eval_shape
+    from ferrax._api import eval_shape
+    from ferrax._shape_dtype import ShapeDtypeStruct
 
     struct = ShapeDtypeStruct(shape, np.float32)
     return tuple(eval_shape(lambda x, *values: _seen(x, (link,), values), struct, *operands).shape)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ferrax import _ferrax, tree_util
+from ferrax._high_tangents import closed as closed_values, has_values, opened as opened_values
 from ferrax._high_values import HighRef, classes as high_classes
 from ferrax._ref_views import TransformedRef, taken_apart
 from ferrax._refs import (
@@ -225,7 +226,7 @@ class ImpureJit:
             more = [ref for ref in found_since(_ferrax.staging_trace() - 1) if ref not in own]
             if more:
                 raise MoreFound(more)
-            return out, [read(ref) for ref in (*self.known, *own)]
+            return closed_values(out), [read(ref) for ref in (*self.known, *own)]
 
     def first(self, args: Any, kwargs: Any) -> Any:
         """The function's result, by what its first trace has found where that was for such arguments."""
@@ -257,7 +258,7 @@ class ImpureJit:
                     self.closed += found.new_to(self)
                     continue
                 write_all(refs, values)
-                return out
+                return opened_values(out)
 
 
 def mapped(fun: Callable[..., Any], axes: Sequence[Any]) -> Callable[..., Any]:
@@ -283,6 +284,10 @@ def mapped(fun: Callable[..., Any], axes: Sequence[Any]) -> Callable[..., Any]:
                 args, kwargs = fill((args, kwargs), own)
                 out = fun(*args, **kwargs)
                 check_result(fun, "vmap", out)
+                if has_values(out):
+                    raise NotImplementedError(
+                        f"vmap of a function that gives values that are no arrays: {described(fun)} does"
+                    )
                 return out, [read(ref) for ref in own]
 
         vectorized = _ferrax.vmap(pure, (at, prefix, 0), (out_axes, at), name, size)

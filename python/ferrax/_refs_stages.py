@@ -11,6 +11,7 @@ from typing import Any
 
 from ferrax import tree_util
 from ferrax._api import make_jaxpr, typeof
+from ferrax._high_tangents import opened
 from ferrax._refs import AbstractRef, Ref, read
 from ferrax._refs_calls import ImpureJit, MoreFound, check_once, take, write_all
 from ferrax._stages import Compiled, Lowered, Traced
@@ -82,7 +83,7 @@ class RefCompiled(_OfValues, Compiled):
         refs = [*self._known, *given]
         out, values = self._stage([read(ref) for ref in refs], *places, **names)
         write_all(refs, values)
-        return out
+        return opened(out)
 
 
 def as_references(tree: Any) -> Any:

@@ -14,6 +14,15 @@ from typing import Any, NamedTuple
 
 from ferrax import _ferrax, tree_util
 from ferrax._boundary import expose as _expose, shielded
+from ferrax._stage_arguments import (
+    anywhere,
+    committed_sharding,
+    formats_of,
+    has_devices,
+    same_place,
+    shape_and_dtype,
+    type_text,
+)
 from ferrax._texts import differences
 
 
@@ -127,7 +136,7 @@ class _Stage:
     @property
     def out_info(self) -> Any:
         """Types of the results, as a tree of `ShapeDtypeStruct`."""
-        from ferrax._api import struct_of
+        from ferrax._shape_dtype import struct_of
 
         info = self._out_tree.unflatten([struct_of(a) for a in self._program.out_avals])
         if self._function.out_shardings is None:
@@ -470,21 +479,23 @@ class Compiled(_Stage):
 
     def _placed(self, leaves: list[Any]) -> list[Any]:
         """The arguments over the devices that the program was lowered for; those that are committed must be there."""
-        if not any(map(_has_devices, self._shardings)):
+        if not any(map(has_devices, self._shardings)):
             return leaves
+        from ferrax._devices import device_put
+
         places = self._places()
         single = any(isinstance(s, _ferrax.SingleDeviceSharding) for s in self._shardings)
-        asked = [_has_devices(places[i] if single else s) for i, s in enumerate(self._shardings)]
+        asked = [has_devices(places[i] if single else s) for i, s in enumerate(self._shardings)]
         moved, wrong = [], []
         for i, (leaf, sharding, moves) in enumerate(zip(leaves, places, asked, strict=True)):
             have = getattr(leaf, "sharding", None) if getattr(leaf, "committed", False) else None
             if self._function.moves:
                 have = None
-            if moves and have is not None and not _same_place(have, sharding, leaf.ndim):
-                shape = _type_text(leaf.shape, leaf.dtype)
+            if moves and have is not None and not same_place(have, sharding, leaf.ndim):
+                shape = type_text(leaf.shape, leaf.dtype)
                 asked_text = f"  Passed sharding: {have}\n  Required sharding: {sharding}"
                 wrong.append(f"{self._argument(i)} with shape {shape}:\n{asked_text}")
-            moved.append(_device_put(leaf, sharding) if moves and have is None else leaf)
+            moved.append(device_put(leaf, sharding) if moves and have is None else leaf)
         if wrong:
             lines = "\n".join(wrong)
             raise ValueError(
@@ -497,15 +508,15 @@ class Compiled(_Stage):
         """Where each argument has to be."""
         mesh = next((s.mesh for s in self._shardings if hasattr(s, "mesh")), None)
         single = next((s for s in self._shardings if isinstance(s, _ferrax.SingleDeviceSharding)), None)
-        return [(single or _anywhere(mesh)) if s is None else s for s in self._shardings]
+        return [(single or anywhere(mesh)) if s is None else s for s in self._shardings]
 
     def _operands(self) -> list[Any]:
         """The places that the program's operands are committed to; none where they are on the default device."""
         from ferrax.sharding._placement import place
 
-        if not any(map(_has_devices, self._shardings)):
+        if not any(map(has_devices, self._shardings)):
             return []
-        places = [place(s) if _has_devices(s) else None for s in self._places()]
+        places = [place(s) if has_devices(s) else None for s in self._places()]
         return [*[None] * len(self._program.captured), *places]
 
     def _argument(self, i: int) -> str:
@@ -516,9 +527,9 @@ class Compiled(_Stage):
         """Raises where arguments have other types than the program was compiled for, and names each of them."""
         wrong = []
         for i, (leaf, want) in enumerate(zip(leaves, self._program.in_avals, strict=True)):
-            shape, dtype = _shape_dtype(leaf)
+            shape, dtype = shape_and_dtype(leaf)
             if shape != want.shape or dtype != want.dtype:
-                wrong.append((i, _type_text(want.shape, want.dtype), _type_text(shape, dtype)))
+                wrong.append((i, type_text(want.shape, want.dtype), type_text(shape, dtype)))
         if not wrong:
             return
         names = self._program.argument_names()
@@ -587,12 +598,12 @@ class Compiled(_Stage):
     @property
     def input_formats(self) -> Any:
         """Where the arguments are, and the order of their axes in memory, as a tree of `Format`."""
-        return _formats(self._in_tree, self._program.in_avals, self.input_shardings)
+        return formats_of(self._in_tree, self._program.in_avals, self.input_shardings)
 
     @property
     def output_formats(self) -> Any:
         """Where the results go, and the order of their axes in memory, as a tree of `Format`."""
-        return _formats(self._out_tree, self._program.out_avals, self.output_shardings)
+        return formats_of(self._out_tree, self._program.out_avals, self.output_shardings)
 
     def runtime_executable(self) -> Any:
         """The object that runs: the compiled function itself."""
@@ -626,30 +637,12 @@ def compiled_of(
     return Compiled(function, program.captured, function.args_info(), out_tree, no_kwargs)
 
 
-def _anywhere(mesh: Any) -> Any:
-    """Where arguments are of which nothing is asked: all of them on each device of a mesh, or on the first device."""
-    if mesh is None:
-        (first, *_) = _ferrax.devices(None)
-        return _ferrax.SingleDeviceSharding(first)
-    from ferrax.sharding import NamedSharding, PartitionSpec
-
-    return NamedSharding(mesh, PartitionSpec())
-
-
-def _has_devices(sharding: Any) -> bool:
-    """Whether a sharding is one of devices: one over an abstract mesh is not."""
-    try:
-        return sharding is not None and bool(getattr(sharding, "_device_assignment", None))
-    except ValueError:
-        return False
-
-
 def _check_devices(function: _Function) -> None:
     """Raises where arguments are committed to different devices."""
     found: dict[tuple[int, ...], str] = {}
     names = function.program.argument_names()
     for i, (sharding, aval) in enumerate(zip(function.shardings, function.program.in_avals, strict=True)):
-        if not _has_devices(sharding):
+        if not has_devices(sharding):
             continue
         devices = list(sharding._device_assignment)
         ids = tuple(d.id for d in devices)
@@ -662,48 +655,6 @@ def _check_devices(function: _Function) -> None:
     if len(found) > 1:
         first, second, *_ = found.values()
         raise ValueError(f"Received incompatible devices for jitted computation. Got {first} and {second}")
-
-
-def _device_put(x: Any, sharding: Any) -> Any:
-    from ferrax._devices import device_put
-
-    return device_put(x, sharding)
-
-
-def _formats(tree: Any, avals: Any, shardings: Any) -> Any:
-    from ferrax.experimental.layout import row_by_row
-
-    places = tree.flatten_up_to(shardings)
-    return tree.unflatten([row_by_row(a.shape, s) for a, s in zip(avals, places, strict=True)])
-
-
-def _same_place(have: Any, want: Any, rank: int) -> bool:
-    """Whether two shardings put the parts of arrays of a rank on the same devices."""
-    if isinstance(have, _ferrax.SingleDeviceSharding):
-        have, want = want, have
-    if isinstance(have, _ferrax.SingleDeviceSharding):
-        return bool(have == want)
-    return bool(have.is_equivalent_to(want, rank))
-
-
-def _type_text(shape: Any, dtype: Any) -> str:
-    return f"{dtype.name}[{','.join(str(d) for d in shape)}]"
-
-
-def _shape_dtype(x: Any) -> tuple[tuple[int, ...], Any]:
-    if hasattr(x, "shape") and hasattr(x, "dtype"):
-        return tuple(x.shape), _ferrax.canonicalize_dtype(x.dtype)
-    from ferrax._api import typeof
-
-    aval = typeof(x)
-    return aval.shape, aval.dtype
-
-
-def _sharding(x: Any) -> Any:
-    """The sharding of an argument that is committed, or of an abstract one that has one."""
-    if _ferrax.is_tracer(x) or not getattr(x, "committed", True):
-        return None
-    return getattr(x, "sharding", None)
 
 
 def _trace(self: Any, *args: Any, **kwargs: Any) -> Traced:
@@ -742,7 +693,7 @@ def trace_over(
     leaves = tree_util.tree_leaves((args, kwargs))
     # static arguments are no leaves of the program
     known = len(leaves) == in_tree.num_leaves
-    shardings = [_sharding(x) if known else None for x in (leaves if known else range(in_tree.num_leaves))]
+    shardings = [committed_sharding(x) if known else None for x in (leaves if known else range(in_tree.num_leaves))]
     if asked is not None:
         shardings = [own if s is None else s for s, own in zip(asked, shardings, strict=True)]
     out_shardings = None

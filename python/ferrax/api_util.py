@@ -259,7 +259,8 @@ def rebase_donate_argnums(donate_argnums: Sequence[int], static_argnums: Sequenc
     """
     both = set(donate_argnums) & set(static_argnums)
     if both:
-        raise ValueError(f"static_argnums and donate_argnums cannot intersect, but have {sorted(both)} in common")
+        static, donated = sorted(static_argnums), sorted(donate_argnums)
+        raise ValueError(f"`static_argnums` {static} and `donate_argnums` {donated} cannot intersect.")
     return tuple(sorted({d - sum(s < d for s in static_argnums) for d in donate_argnums}))
 
 
@@ -283,10 +284,18 @@ def flatten_axes(name: str, treedef: Any, axis_tree: Any, *, kws: bool = False, 
     >>> jax.api_util.flatten_axes("in_axes", jax.tree.structure(([1, 2], 3)), (0, None))
     [0, 0, None]
     """
+    values = treedef.unflatten([0] * treedef.num_leaves)
     try:
-        return _axes(axis_tree, treedef.unflatten([0] * treedef.num_leaves))
+        return _axes(axis_tree, values)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} specification must be a tree prefix of the corresponding value: {error}") from None
+        from ferrax._src.tree_util import prefix_errors
+
+        found = [str(make(name)) for make in prefix_errors(axis_tree, values, lambda x: x is None)]
+        details = "\n  ".join(found or [str(error)])
+        raise ValueError(
+            f"{name} specification must be a tree prefix of the corresponding value; \n  Mismatch details "
+            f"({max(len(found), 1)} found):\n  {details}"
+        ) from None
 
 
 class _Axis:

@@ -9,6 +9,7 @@ and the number is part of every trace cache's key.
 from __future__ import annotations
 
 import contextlib
+import operator
 import os
 import threading
 import warnings
@@ -43,10 +44,12 @@ _FLAGS: dict[str, tuple[str, bool]] = {
     "jax_enable_checks": ("enable_checks", False),
 }
 
+_GENERATORS = ("threefry2x32", "threefry4x32", "rbg", "unsafe_rbg", "philox2x32", "philox4x32")
+
 #: Settings kept here that change what a trace produces: value at the start, allowed values where `_checked` has none.
 _TRACED: dict[str, tuple[Any, tuple[Any, ...] | None]] = {
     "jax_default_matmul_precision": (None, None),
-    "jax_default_prng_impl": ("threefry2x32", ("threefry2x32", "rbg", "unsafe_rbg")),
+    "jax_default_prng_impl": ("threefry2x32", _GENERATORS),
     "jax_threefry_partitionable": (True, (True, False)),
     "jax_softmax_custom_jvp": (False, (True, False)),
     "jax_disable_vmap_shmap_error": (False, (True, False)),
@@ -72,6 +75,7 @@ _PLAIN: dict[str, Any] = {
     "jax_transfer_guard_device_to_device": None,
     "jax_transfer_guard_device_to_host": None,
     "jax_no_execution": False,
+    "jax_export_calling_convention_version": 10,
     "jax_debug_log_modules": "",
     "jax_logging_level": "NOTSET",
     # about several processes, of which there is one
@@ -137,9 +141,7 @@ _overrides = _Overrides()
 
 
 def _current(name: str) -> Any:
-    if name in _overrides.values:
-        return _overrides.values[name]
-    return _values[name]
+    return _overrides.values.get(name, _values[name])
 
 
 #: Values of users' contexts (`_user_contexts.py`) on all threads.
@@ -288,6 +290,8 @@ def _checked(name: str, value: Any) -> Any:
         allowed = ("allow", "warn", "error")
     elif name == "jax_transfer_guard" or name in _GUARDS:
         allowed = _GUARD_LEVELS
+    elif name == "jax_export_calling_convention_version":
+        value = operator.index(value)
     elif isinstance(_PLAIN.get(name, _UNREAD.get(name)), bool):
         value = _boolean(name, value)
     if name in _UNREAD and value != _UNREAD[name]:

@@ -173,8 +173,9 @@ def _bound_arguments(
     except TypeError as e:
         raise _unresolved(kind, fun, str(e)) from None
     bound.apply_defaults()
-    if bound.kwargs:
-        named = ", ".join(bound.kwargs)
+    # those that have a value in the function, by default or by `functools.partial`, keep it
+    if given := [name for name in bound.kwargs if name in kwargs]:
+        named = ", ".join(given)
         raise _unresolved(kind, fun, f"The following keyword arguments could not be resolved to positions: {named}")
     return bound.args
 
@@ -234,6 +235,16 @@ def _static_positions(fun: Callable[..., Any], nums: int | Sequence[int], names:
     return frozenset(positions)
 
 
+def _arity(fun: Callable[..., Any]) -> int:
+    """How many arguments a function takes by position, where it takes no others; -1 elsewhere."""
+    try:
+        parameters = inspect.signature(fun).parameters.values()
+    except (TypeError, ValueError):
+        return -1
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return len(parameters) if all(p.kind in positional for p in parameters) else -1
+
+
 class custom_jvp(Generic[P, R]):
     """A function whose forward derivative is given by a rule.
 
@@ -261,6 +272,7 @@ class custom_jvp(Generic[P, R]):
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.nondiff_argnums = _static_positions(fun, nondiff_argnums, nondiff_argnames)
+        self._arity = -1 if self.nondiff_argnums else _arity(fun)
         self._rule: Callable[..., Any] | None = None
         self._symbolic_zeros = False
 
@@ -308,6 +320,10 @@ class custom_jvp(Generic[P, R]):
         return self if instance is None else functools.partial(self, instance)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if len(args) == self._arity and not kwargs and self._rule is not None:
+            out = _ferrax.called_plainly(self.fun, args)
+            if out is not NotImplemented:
+                return cast(R, out)
         name = _name(self.fun)
         rule = self.jvp
         if rule is None:
@@ -514,6 +530,7 @@ class custom_vjp(Generic[P, R]):
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.nondiff_argnums = _static_positions(fun, nondiff_argnums, nondiff_argnames)
+        self._arity = -1 if self.nondiff_argnums else _arity(fun)
         self.fwd: Callable[..., Any] | None = None
         self.bwd: Callable[..., Any] | None = None
         self.symbolic_zeros = False
@@ -546,6 +563,10 @@ class custom_vjp(Generic[P, R]):
         return self if instance is None else functools.partial(self, instance)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if len(args) == self._arity and not kwargs and self.bwd is not None:
+            out = _ferrax.called_plainly(self.fun, args)
+            if out is not NotImplemented:
+                return cast(R, out)
         name = _name(self.fun)
         fwd, bwd = self.fwd, self.bwd
         if fwd is None or bwd is None:

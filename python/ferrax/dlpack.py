@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ferrax import _ferrax
 from ferrax._boundary import expose as _expose
 from ferrax.numpy import from_dlpack as _from_dlpack
@@ -39,13 +41,22 @@ def is_supported_dtype(dtype: Any) -> bool:
       dtype: anything that names a dtype.
 
     Returns:
-      A bool.
+      A bool: false for dtypes that only NumPy has, as for those that DLPack lacks.
+
+    Raises:
+      TypeError: of what names no dtype.
 
     >>> import ferrax
     >>> ferrax.dlpack.is_supported_dtype("bfloat16"), ferrax.dlpack.is_supported_dtype("int4")
     (True, False)
     """
-    return bool(_ferrax.has_dlpack_type(dtype))
+    try:
+        return bool(_ferrax.has_dlpack_type(dtype))
+    except TypeError:
+        if dtype is None:
+            raise
+        np.dtype(dtype)  # NumPy knows it, or says that it is none
+        return False
 
 
 _expose(globals())

@@ -320,7 +320,7 @@ def ffi_call(
     ShapeDtypeStruct(shape=(2,), dtype=float32)
     """
     if vmap_method not in _VMAP_METHODS:
-        raise ValueError(f"vmap_method must be one of {list(_VMAP_METHODS)}, but got: {vmap_method}")
+        raise ValueError(f"vmap_method must be on of the allowed methods {list(_VMAP_METHODS)}, but got: {vmap_method}")
     if custom_call_api_version < 4:
         raise NotImplementedError(
             f"the FFI call to {target_name!r} asks for the untyped custom-call interface "

@@ -8,6 +8,7 @@ import pytest
 
 import ferrax
 import ferrax.numpy as jnp
+from ferrax import _ferrax
 
 FOLDER = os.path.dirname(ferrax.__file__) + os.sep
 X = jnp.arange(10, dtype=jnp.float32)
@@ -16,6 +17,12 @@ TREE = {"layers": [{"w": X, "b": Y}, {"w": Y, "b": X}], "step": jnp.int32(0)}
 PLUS = ferrax.jit(lambda x, y=1.0: x + y)
 PLUS_TREE = ferrax.jit(lambda tree: ferrax.tree.map(lambda v: v + 1, tree))
 POWER = ferrax.jit(lambda x, n: x**n, static_argnums=1)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def without_registered_types():
+    """Once a program has registered types with `vmap`, calls of it ask Python for these: examples in docstrings do."""
+    _ferrax.use_vmappable_types(False)
 
 
 def loss(x):

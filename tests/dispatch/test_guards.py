@@ -469,3 +469,17 @@ def test_what_was_captured_is_not_kept_alive():
     gone = traced()
     gc.collect()
     assert gone[0]() is None and gone[1]() is None
+
+
+def test_a_call_knows_what_was_captured_when_a_stage_traced_it():
+    scale = 2.0
+
+    def times(x):
+        return x * scale
+
+    f, x = jax.jit(times), jnp.ones(2)
+    f.lower(x)
+    scale = 3.0
+    np.testing.assert_array_equal(f(x), [2, 2])  # as in JAX
+    with jax.check_captures(), pytest.raises(Exception, match="scale"):
+        f(x)

@@ -78,6 +78,16 @@ ERRORS = {
         [jnp.array(1.0)],
         nan("log"),
     ),
+    "check in a condition": (
+        ferrax.jit(lambda x: lax.while_loop(lambda v: positive(v) > 1.0, lambda v: v - 2.0, x)),
+        [jnp.array(4.0)],
+        "x is 0.0, not -1.0 (`check` failed)",
+    ),
+    "check in a condition, passed": (
+        lambda x: lax.while_loop(lambda v: positive(v) > 1.0, lambda v: v - 1.0, x),
+        [jnp.array(3.0)],
+        None,
+    ),
     "scan": (lambda x: lax.scan(lambda c, v: (c, positive(2 - v)), 0.0, x), [X], "x is 0.0, not -1.0 (`check` failed)"),
     "first step that fails": (
         lambda n: lax.fori_loop(0, n, lambda i, v: (checkify.check(i < 3, "i is {i}", i=i), v)[1], 0.0),

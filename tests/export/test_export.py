@@ -312,7 +312,7 @@ def test_shardings_are_kept(mesh):
     given = ferrax.ShapeDtypeStruct((2, 3), np.float32, sharding=ferrax.NamedSharding(mesh(), spec))
     exported = export.export(ferrax.jit(lambda x, y: (x.T, y)))(given, X)
     for e in (exported, again(exported)):
-        here = ferrax.make_mesh((1,), ("a",))
+        here = ferrax.make_mesh((1,), ("a",), axis_types=given.sharding.mesh.axis_types)
         assert e.in_shardings_jax(here) == (ferrax.NamedSharding(here, spec), None)
         assert e.nr_devices == 1 and e.out_shardings_jax(here) == (None, None)
         np.testing.assert_array_equal(e.call(X, X)[0], X.T)
@@ -321,13 +321,17 @@ def test_shardings_are_kept(mesh):
 DEVICES = """
 import numpy as np, ferrax as jax, ferrax.numpy as jnp
 from ferrax import export
+from ferrax.experimental.pjit import pjit
 devices = jax.devices()
 mesh = jax.make_mesh((4,), ("a",))
 sharding = jax.NamedSharding(jax.sharding.AbstractMesh((4,), ("a",)), jax.P("a"))
 given = jax.ShapeDtypeStruct((8, 2), np.float32, sharding=sharding)
 exported = export.export(jax.jit(lambda x: 2 * x))(given)
-exported = export.deserialize(exported.serialize())
-assert exported.nr_devices == 4
+exported = export.deserialize(exported.serialize(vjp_order=1))
+assert exported.nr_devices == exported.vjp().nr_devices == 4
+with mesh:
+    spread = export.export(pjit(jnp.sin))(given.update(sharding=None))
+assert export.deserialize(spread.serialize(vjp_order=1)).vjp().nr_devices == spread.nr_devices == 4
 x = np.arange(16, dtype=np.float32).reshape(8, 2)
 other = jax.sharding.Mesh(np.array(devices[4:]).reshape(2, 2), ("b", "c"))
 out = exported.call(jax.device_put(x, jax.NamedSharding(other, jax.P("b"))))

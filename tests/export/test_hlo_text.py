@@ -153,3 +153,16 @@ def test_scopes_inside_of_loops_over_rows():
 
     text = jax.jit(f).lower(jnp.ones(3)).as_text("hlo", debug_info=True)
     assert "jit(f)/outer/while/body/inner/sin" in text
+
+
+def test_choices_by_numbers_are_choices_between_two():
+    x = jnp.arange(4)
+    cases = [lambda u: u, lambda u: u + 1, lambda u: u * 3]
+    text = hlo(jax.vmap(lambda i, u: lax.switch(i, cases, u)), x, x)
+    opcodes = [opcode for opcode, _ in instructions(text)]
+    assert opcodes.count("select") == 2 and text.count("direction=LE") == 2
+    assert "ROOT select_n.4 = s32[4]{0} select(select_n.3, u.1, select_n.2)" in text
+    two = hlo(jax.vmap(lambda u: lax.cond(u > 1, lambda v: v, lambda v: -v, u)), x)
+    assert "ROOT select_n.2 = s32[4]{0} select(select_n.1, neg.1, u.1)" in two
+    # case 0 is for numbers up to 0, the last one for those behind it
+    assert lax.select_n(jnp.array([-3, 0, 1, 2, 9]), *(jnp.full(5, k) for k in range(3))).tolist() == [0, 0, 1, 2, 2]

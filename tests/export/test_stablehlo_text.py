@@ -93,3 +93,11 @@ def test_floats_have_the_digits_that_mlir_gives_them(dtype, element):
             if np.isfinite(x):
                 said = f"dense<0x{x.tobytes()[::-1].hex().upper()}> : tensor<{element}>"
                 assert str(mlir.ir.Attribute.parse(said)) == f"dense<{_float(x)}> : tensor<{element}>"
+
+
+def test_exported_text_has_names():
+    """Of the function and of its arguments, also once it is read back."""
+    exported = jax.export.export(jax.jit(lambda x, more: x + more["y"]))(1.0, {"y": 2.0})
+    for text in (exported.mlir_module(), jax.export.deserialize(exported.serialize()).mlir_module()):
+        assert """(%arg0: tensor<f32> loc("x"), %arg1: tensor<f32> loc("more['y']")) -> """ in text
+        assert 'loc("jit(<lambda>)/add")' in text

@@ -283,3 +283,15 @@ def test_programs_are_kept_for_so_many_sizes():
     for n in range(1, 300):
         assert exported.call(np.ones(n, np.float32)) == n
     assert len(exported._programs) == 256
+
+
+def test_top_k_of_a_symbolic_count():
+    """As many entries as an argument has rows, and no more than there are."""
+    (k,) = export.symbolic_shape("k", constraints=("k <= 10",))
+    x = np.arange(40, dtype=np.int32).reshape(4, 10)
+    rows = ferrax.ShapeDtypeStruct((k, 0), np.int32)
+    exported = export.export(ferrax.jit(lambda rows, x: ferrax.lax.top_k(x, rows.shape[0])))(rows, x)
+    assert [str(a) for a in exported.out_avals] == ["int32[4,k]", "int32[4,k]"]
+    values, places = exported.call(np.zeros((3, 0), np.int32), x)
+    np.testing.assert_array_equal(values, x[:, :6:-1])
+    np.testing.assert_array_equal(places, [[9, 8, 7]] * 4)

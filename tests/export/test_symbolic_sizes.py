@@ -185,3 +185,12 @@ def test_sizes_show_in_programs_and_types():
         ferrax.numpy.ones(spec.shape)
     with pytest.raises(TypeError, match=r"shapes \(a, b\) and \(a, b\)"):
         ferrax.eval_shape(lambda x: x @ x, spec)
+
+
+def test_sizes_that_may_be_too_small_are_refused():
+    exported = export.export(ferrax.jit(lambda x: x * 1.0))(
+        ferrax.ShapeDtypeStruct(export.symbolic_shape("a, a + b"), np.float32)
+    )
+    outer = ferrax.ShapeDtypeStruct(export.symbolic_shape("4, c"), np.float32)
+    with pytest.raises(ValueError, match=r"Expected value >= 1 for dimension variable 'b'.*'b' = c - 4 from"):
+        export.export(ferrax.jit(exported.call))(outer)

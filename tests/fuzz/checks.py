@@ -341,8 +341,8 @@ class Gradients:
             self.report.count("explained: slopes of clamped indices")
             return
         slope, other, size = found
-        if narrow and self.agree_in_wide_floats(slope - other):
-            self.report.count("explained: slopes that cancel in 16 bits")
+        if (narrow or subject.program.x64) and self.agree_in_wide_floats(slope - other):
+            self.report.count("explained: slopes that cancel in few bits")
             return
         if self.cancel(slope - other):
             self.report.count("explained: slopes of outputs that cancel")
@@ -384,12 +384,15 @@ class Gradients:
         return abs(difference) < 2.0**-20 * sum(float(size.sum()) for size in sizes)
 
     def agree_in_wide_floats(self, difference):
-        """Whether both slopes agree where the arguments of 16 bits are of 32, or differ there by rounding.
+        """Whether both slopes agree where arguments have twice the bits, or whether they differ by rounding.
 
         Terms may cancel inside of the function, as those of `x / x`: then a slope is rounding alone, and its terms say
         nothing of its error. With more bits, a difference that is rounding is as many times smaller, and no other is.
         """
-        args = [a.astype(jnp.float32) if a.dtype in ("float16", "bfloat16") else a for a in self.args]
+        wide = {"float16": "float32", "bfloat16": "float32"}
+        if self.subject.program.x64:
+            wide["float32"] = "float64"
+        args = [a.astype(wide.get(a.dtype.name, a.dtype)) for a in self.args]
         try:
             found = self.slopes(args, ferrax.grad(self.loss, self.chosen)(*args))
         except Exception:

@@ -169,8 +169,8 @@ USUAL = [line.strip().split(" | ") for line in f"""
     lambda x: x * 2 | {MATRIX}
     lambda x: x * 2
     lambda x: jnp.sum(x)
-    lambda x: x.sum() | {MATRIX}
-    lambda x: x.sum() | ({MATRIX},) | ({MATRIX},)
+    lambda x: jnp.asarray(x).sum() | {MATRIX}
+    lambda x: jnp.asarray(x).sum() | ({MATRIX},) | ({MATRIX},)
     lambda x, y: x + y | {MATRIX}
     lambda x, y: x + y | [1, 2] | [3, 4]
     lambda x: x + 1 | [1, {{'a': 2}}]

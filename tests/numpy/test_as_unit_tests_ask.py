@@ -357,3 +357,21 @@ def test_dtypes_that_dlpack_hands_over():
 
     assert ours.SUPPORTED_DTYPES_SET == theirs.SUPPORTED_DTYPES_SET
     assert jnp.float32 in ours.SUPPORTED_DTYPES and jnp.int4 not in ours.SUPPORTED_DTYPES
+
+
+def test_slices_of_reduceat_that_begin_outside_are_what_take_gives():
+    x = np.arange(8)
+    for numbers in (x, x.astype("float32")):
+        got = jnp.add.reduceat(numbers, np.array([0, 9]))
+        expected = jax.numpy.add.reduceat(numbers, np.array([0, 9]))
+        np.testing.assert_array_equal(got, expected)
+    with pytest.raises(ValueError, match="indices must have an integer type"):
+        jnp.add.reduceat(x, np.array([0.0]))
+
+
+@pytest.mark.parametrize("choices", [[1, 2], [1, 2.0], [True, 2], [np.float32(1), 2], [np.arange(3), 2]])
+def test_what_is_chosen_has_no_weak_type(choices):
+    index = np.array([0, 1, 1])
+    got, expected = jnp.choose(index, choices, mode="clip"), jax.numpy.choose(index, choices, mode="clip")
+    np.testing.assert_array_equal(got, expected)
+    assert (got.dtype, got.weak_type) == (expected.dtype, expected.weak_type)

@@ -290,3 +290,28 @@ def test_one_row_of_data_stands_for_as_many_as_there_are_ids(name, shape):
     np.testing.assert_array_equal(getattr(ferrax.ops, f"segment_{name}")(data, ids, num_segments=4), want)
     slopes = ferrax.grad(lambda d: ferrax.ops.segment_sum(d, ids, num_segments=4).sum())(jnp.asarray(data))
     np.testing.assert_array_equal(slopes, np.full(shape, 1.0 if shape == (4, 3) else 4.0))
+
+
+@pytest.mark.parametrize("how", ["set", "add", "subtract", "multiply", "divide", "power", "min", "max"])
+def test_updates_take_lists(how):
+    """As `asarray` does: lists, tuples and ranges, with arrays in them."""
+
+    def program(jax):
+        x = jax.numpy.full((2, 4), 2.5)
+        lists = [1, 2.5, jax.numpy.float32(3), 4], ((1,), (2,)), range(4), [True, 2, 3, 4]
+        return [getattr(x.at[:], how)(values) for values in lists]
+
+    for got, wanted in zip(program(ferrax), expected(program), strict=True):
+        assert got.dtype == wanted.dtype
+        np.testing.assert_allclose(got, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("values", [None, "a", [1, None], [[1, 2]]])
+def test_updates_that_no_array_is_made_of(values):
+    def program(jax):
+        return jax.numpy.zeros(4).at[:].set(values)
+
+    with pytest.raises((TypeError, ValueError)) as wanted:
+        expected(program)
+    with pytest.raises(type(wanted.value)):
+        program(ferrax)

@@ -134,7 +134,7 @@ def outcome_of_promotion(jax, a, b):
 
 
 def test_kinds_that_are_none():
-    for kind in (ours.integer, 5):
+    for kind in (ours.integer, 5, ("real floating", ("integral",))):
         with pytest.raises(TypeError, match="Expected kind to be a dtype, string, or tuple"):
             ours.isdtype(np.float32, kind)
     with pytest.raises(ValueError, match="Unrecognized kind"):

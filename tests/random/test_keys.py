@@ -5,7 +5,7 @@ import pytest
 
 import ferrax
 import ferrax.numpy as jnp
-from ferrax import random
+from ferrax import lax, random
 
 KEY = random.key(0)
 RAW = random.PRNGKey(0)
@@ -94,3 +94,19 @@ def test_keys_are_typed_under_custom_prng():
     with ferrax.enable_custom_prng(True):
         assert random.PRNGKey(3) == random.key(3) and random.PRNGKey(3, impl="rbg").dtype != jnp.uint32
     assert random.PRNGKey(3).dtype == jnp.uint32
+
+
+@pytest.mark.parametrize("value", [0, 7, -1, 1.5])
+def test_keys_filled_with_a_number_have_it_in_each_word(value):
+    word = np.full(2, value if value >= 0 else 2**32 + value).astype("uint32")
+    for keys in (
+        jnp.full_like(KEY, value),
+        jnp.full((3,), value, KEY.dtype),
+        lax.full((2, 3), value, KEY.dtype),
+        lax.full_like(random.split(KEY), value, shape=(4,)),
+        ferrax.jit(lambda k: jnp.full_like(k, value))(KEY),
+    ):
+        assert keys.dtype == KEY.dtype
+        np.testing.assert_array_equal(random.key_data(keys), np.broadcast_to(word, (*keys.shape, 2)))
+    np.testing.assert_array_equal(random.key_data(jnp.ones_like(KEY)), [1, 1])
+    np.testing.assert_array_equal(random.key_data(jnp.full_like(KEY, random.key(9))), [0, 9])

@@ -144,7 +144,6 @@ def test_batch_axes_of_size_one():
     close(mat * 2 + mat, 3 * dense)
     close(mat[1:], dense[1:])
     close(mat.sum(0), dense.sum(0))
-    close(mat.reshape(3, 2, 2), dense.reshape(3, 2, 2))
     both = sparse.BCOO((data, jnp.zeros((1, 2, 1), int)), shape=(3, 4))
     close(both, np.eye(4)[:1].repeat(3, 0) * 2)
     close(both.update_layout(n_batch=0), np.eye(4)[:1].repeat(3, 0) * 2)

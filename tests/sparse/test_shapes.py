@@ -285,3 +285,19 @@ def test_new_axes_of_size_1_behind_sparse_ones_are_sparse(n_dense):
     last = sparse.sparsify(lambda m: jnp.expand_dims(m, -1))(mat)
     assert (last.n_batch, last.n_dense) == (0, 2 * n_dense)
     close(last, dense[..., None])
+
+
+def test_shapes_that_are_refused():
+    mat = sparse.BCOO.fromdense(jnp.ones((2, 2, 3)), n_batch=1)
+    shared = sparse.BCOO((mat.data[:1], mat.indices), shape=mat.shape)
+    with pytest.raises(NotImplementedError, match=r"reshape of arrays with broadcasted batch dimensions\."):
+        shared.reshape(2, 3, 2)
+    mat = sparse.eye(3)
+    for starts, limits, steps, text in [
+        ((0,), (1,), None, "each axis"),
+        ((0, 0), (5, 5), None, "invalid indices"),
+        ((-1, 0), (2, 2), None, "invalid indices"),
+        ((0, 0), (2, 2), (0, 1), "positive integers"),
+    ]:
+        with pytest.raises(ValueError, match=text):
+            sparse.bcoo_slice(mat, start_indices=starts, limit_indices=limits, strides=steps)

@@ -318,3 +318,53 @@ def test_values_in_an_environment():
         env.indices(values[1])
     with pytest.raises(ValueError, match="one of data and data_ref"):
         env.sparse((3,), indices=jnp.zeros((1, 1), int))
+
+
+def traced(f):
+    return sparse.sparsify(f, use_tracer=True)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_tracers_give_what_programs_give(name):
+    mat, _ = messy((4, 3))
+    wanted, out = ({"out": f(FUNCTIONS[name])(mat)} for f in (sparse.sparsify, traced))
+    outs, tree = jax.tree.flatten(out, is_leaf=sparse.test_util.is_sparse)
+    assert tree == jax.tree.structure(wanted, is_leaf=sparse.test_util.is_sparse)
+    for x, y in zip(outs, jax.tree.leaves(wanted, is_leaf=sparse.test_util.is_sparse)):
+        assert sparse.test_util.is_sparse(x) == sparse.test_util.is_sparse(y)
+        close(x, np.asarray(sparse.todense(y)))
+
+
+def test_functions_on_tracers_see_sparse_values():
+    seen = []
+    mat = sparse.eye(3)
+    out = jax.jit(traced(lambda x: seen.append(x) or 2 * x))(mat)
+    assert isinstance(seen[0], sparse.SparseTracer) and isinstance(seen[0], jax.core.Tracer)
+    assert seen[0].spenv.data(seen[0]._spvalue).shape == (3,) and seen[0].shape == (3, 3)
+    close(out, 2 * np.eye(3, dtype="float32"))
+    sparse.sparsify(lambda x: seen.append(x))(mat)
+    assert not isinstance(seen[1], sparse.SparseTracer)
+    with pytest.raises(NotImplementedError, match="sparse rule for cumsum is not implemented"):
+        traced(jnp.cumsum)(mat)
+    with pytest.raises(jax.errors.ConcretizationTypeError):
+        traced(lambda x: float(x.sum()))(mat)
+    with pytest.raises(RuntimeError, match="environment"):
+        sparse.SparseTracer(object(), spvalue=None)
+
+
+def test_tracers_under_transformations():
+    mat = sparse.BCOO.fromdense(jnp.arange(6.0).reshape(2, 3))
+    total = traced(lambda x: jnp.sum(jnp.sin(x) * x))
+    slope = jax.grad(lambda data: total(sparse.BCOO((data, mat.indices), shape=mat.shape)))(mat.data)
+    np.testing.assert_allclose(slope, jax.grad(lambda x: jnp.sum(jnp.sin(x) * x))(jnp.arange(1.0, 6.0)), rtol=1e-6)
+    loop = traced(lambda x: lax.fori_loop(0, 3, lambda i, y: y * 2, x))
+    close(loop(mat), 8 * np.arange(6.0, dtype="float32").reshape(2, 3))
+
+
+def test_sums_take_the_shape_of_the_dense_operand():
+    mat, dense = messy((2, 3))
+    other = np.ones((4, 2, 3), "float32")
+    for way in (sparse.sparsify, traced):
+        close(way(lambda x: x + other)(mat), dense + other)
+        with pytest.raises(NotImplementedError, match=r"larger than Y\.shape"):
+            way(lambda x: x + jnp.ones((1, 3)))(mat)

@@ -169,3 +169,28 @@ def test_copies_of_arrays():
 def test_derivatives_of_gamma_samples_take_two_arrays():
     with pytest.raises(TypeError, match="got 3"):
         ferrax.lax.random_gamma_grad(1.0, 2.0, 3.0)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("extend.core.JaxprEqn", "extend.core.Jaxpr", "extend.core.ClosedJaxpr", "extend.core.Var"),
+        *("extend.core.Literal", "core.DropVar", "sharding.SingleDeviceSharding", "tree_util.SequenceKey"),
+        *("tree_util.DictKey", "tree_util.GetAttrKey", "tree_util.FlattenedIndexKey"),
+    ],
+)
+def test_classes_that_libraries_derive_from(name):
+    """Libraries annotate parts of programs with classes of their own."""
+    base = ferrax
+    for part in name.split("."):
+        base = getattr(base, part)
+    own = type("Own", (base,), {"primitive": None})
+    assert issubclass(own, base) and not isinstance(3, own)
+
+
+def test_keys_of_own_classes():
+    class Index(ferrax.tree_util.SequenceKey):
+        pass
+
+    assert Index(3).idx == 3 and Index(3) == ferrax.tree_util.SequenceKey(3) and isinstance(Index(3), Index)
+    assert ferrax.tree_util.keystr((Index(3),)) == "[3]"

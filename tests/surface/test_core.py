@@ -157,6 +157,28 @@ def test_parts_can_be_replaced():
         program.jaxpr.replace(other=1)
 
 
+def test_programs_have_the_variables_that_they_are_made_of():
+    """Libraries that put equations into programs, kfac-jax's tags, keep the parameters' variables meanwhile."""
+    program = jax.make_jaxpr(lambda x, y: jnp.sin(x) * y)(0.5, 2.0)
+    x, y = program.jaxpr.invars
+    names = {x: "x", y: "y"}
+    first, second = program.eqns
+    shorter = program.jaxpr.replace(eqns=list(program.eqns))
+    assert [names[v] for v in shorter.invars] == ["x", "y"] and shorter.outvars == program.jaxpr.outvars
+    assert [e.outvars for e in shorter.eqns] == [e.outvars for e in program.eqns]
+    tagged = core.Var(x.aval)
+    tag = core.new_jaxpr_eqn([x], [tagged], primitives.neg_p, {}, set())
+    closed = core.ClosedJaxpr(shorter.replace(eqns=[tag, first.replace(invars=[tagged]), second]), [])
+    assert closed.eqns[1].invars == [tagged] and closed.jaxpr.invars == [x, y]
+    again = closed.jaxpr.replace(eqns=[first, closed.eqns[2]])
+    assert jax.core.eval_jaxpr(again, [], 0.5, 2.0) == jax.core.eval_jaxpr(program.jaxpr, [], 0.5, 2.0)
+    three = jnp.arange(3.0)
+    with_constants = jax.make_jaxpr(lambda x: x + three)(1.0)
+    other = core.ClosedJaxpr(with_constants.jaxpr.replace(eqns=with_constants.eqns), [jnp.ones(3)])
+    assert other.jaxpr.constvars == with_constants.jaxpr.constvars
+    assert other.jaxpr.invars == with_constants.jaxpr.invars
+
+
 def test_variables():
     (eqn,) = jax.make_jaxpr(lambda x: x + 1)(1).eqns
     x, one = eqn.invars

@@ -89,6 +89,12 @@ def test_arguments():
     assert api_util.flatten_axes("in_axes", jax.tree.structure(([1, 2], 3)), (0, None)) == [0, 0, None]
     with pytest.raises(ValueError, match="in_axes specification must be a tree prefix"):
         api_util.flatten_axes("in_axes", jax.tree.structure(([1, 2], 3)), (0, 1, 2))
+    with pytest.raises(ValueError, match=r"Mismatch details \(1 found\):\n.*different types at key path\n *spec\['b'"):
+        api_util.flatten_axes("spec", jax.tree.structure({"a": 1, "b": 2}), {"a": None, "b": (0, 1)})
+    with pytest.raises(ValueError, match=r"Mismatch details \(2 found\)"):
+        api_util.flatten_axes("spec", jax.tree.structure({"a": 1, "b": 2}), {"a": [0, 1], "b": (2, 3)})
+    with pytest.raises(ValueError, match=r"`static_argnums` \[1, 2\] and `donate_argnums` \[0, 1\] cannot intersect"):
+        api_util.rebase_donate_argnums((0, 1), (1, 2))
 
 
 def test_vmap_passes_other_things_than_arrays():

@@ -305,6 +305,29 @@ def test_a_trace_that_says_nothing_of_an_operation_is_an_error():
             f(X)
 
 
+@pytest.mark.parametrize("f", [jnp.unwrap, lambda x: jnp.histogram2d(x, x, 2)[0]])
+def test_rules_that_want_their_value_first_get_it_first(f):
+    """Quax's rules for `and` and `or` are looked up by the first operand's type."""
+
+    class First(Boxing):
+        __slots__ = ()
+
+        def process_primitive(self, primitive, tracers, params):
+            out = super().process_primitive(primitive, tracers, params)
+            if not any(isinstance(x, Boxed) for x in tracers):
+                return [x.value for x in out] if primitive.multiple_results else out.value
+            assert primitive.name not in ("and", "or") or isinstance(tracers[0], Boxed)
+            return out
+
+    log = []
+    with core.take_current_trace() as parent:
+        trace = First(parent, log)
+        with core.set_current_trace(trace):
+            out = f(Boxed(trace, X))
+    same(trace.opened(out), f(X))
+    assert "and" in log or "or" in log
+
+
 def test_errors_leave_what_was_in_force_before():
     class Failing(Boxing):
         __slots__ = ()

@@ -1,6 +1,8 @@
 """Private modules of JAX that tests import: which there are, and that their helpers do what JAX's do."""
 
 import importlib
+import subprocess
+import sys
 
 import jax
 import jax.numpy
@@ -67,7 +69,7 @@ WITHOUT = [
     ("tree_util", "tracing_registry none_leaf_registry"),
     ("export.serialization", "serialize deserialize"),
     ("indexing", "Slice"),
-    ("interpreters.batching", "BatchTracer register_vmappable"),
+    ("interpreters.batching", "BatchTracer to_elt"),
     ("interpreters.mlir", "make_ir_context ModuleContext"),
     ("interpreters.partial_eval", "partial_eval_jaxpr_custom JaxprTracer"),
     ("lib", "gpu_sparse lapack jax_jit"),
@@ -372,3 +374,11 @@ def test_helpers_of_classes_and_texts():
     assert {util.HashableWrapper("a"), util.HashableWrapper("a")} == {util.HashableWrapper("a")}
     with pytest.raises(NotImplementedError, match="does not support virtual subclasses"):
         util.StrictABC.register(int)
+
+
+def test_modules_are_there_without_being_imported():
+    files = "interpreters/batching lax/lax lax/control_flow/loops numpy/util random/prng export/_export lib/mlir/ir"
+    paths = ["ferrax._src." + file.replace("/", ".") for file in files.split()]
+    program = f"import ferrax; print([{', '.join(f'{path}.__name__' for path in paths)}])"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == str(paths)

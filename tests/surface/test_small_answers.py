@@ -7,6 +7,7 @@ import pytest
 
 import ferrax as jax
 import ferrax.numpy as jnp
+from tests.recorded import expected
 
 ones = jnp.ones
 
@@ -115,3 +116,72 @@ def test_names_of_functions_that_have_none():
             ours, theirs = (getattr(of, name)(fun) for of in (jax, real))
             assert ours.__name__ == theirs.__name__ == "f", name
     assert jax.jit(Called()).__name__ == real.jit(Called()).__name__ == "<unnamed function>"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "bool", "int4", "S1", "U1", "object", "M8[s]"])
+def test_dtypes_that_dlpack_carries(dtype):
+    assert jax.dlpack.is_supported_dtype(dtype) == expected(lambda jax: jax.dlpack.is_supported_dtype(dtype))
+
+
+def test_what_names_no_dtype_is_not_asked_of_dlpack():
+    for name in (None, "abc"):
+        with pytest.raises(TypeError):
+            jax.dlpack.is_supported_dtype(name)
+
+
+WEAK = {
+    "diagonal": lambda jnp, x: jnp.diagonal(x),
+    "diagonal above": lambda jnp, x: jnp.diagonal(x, 1),
+    "no diagonal": lambda jnp, x: jnp.diagonal(x, 3),
+    "diag": lambda jnp, x: jnp.diag(x),
+    "diag of a vector": lambda jnp, x: jnp.diag(x[0]),
+    "diag of a vector above": lambda jnp, x: jnp.diag(x[0], 1),
+    "diagflat": lambda jnp, x: jnp.diagflat(x[0]),
+    "det": lambda jnp, x: jnp.linalg.det(x[:1, :1]),
+    "det of two": lambda jnp, x: jnp.linalg.det(x),
+    "norm": lambda jnp, x: jnp.linalg.norm(x[:1, :1]),
+    "trace": lambda jnp, x: jnp.trace(x),
+}
+
+
+@pytest.mark.parametrize("name", WEAK)
+def test_weak_types_of_diagonals(name):
+    x = jnp.broadcast_to(jnp.asarray(1.0), (2, 2))
+    want = expected(lambda jax: WEAK[name](jax.numpy, jax.numpy.broadcast_to(jax.numpy.asarray(1.0), (2, 2))).weak_type)
+    assert WEAK[name](jnp, x).weak_type == want
+
+
+def test_blocks_make_strong_matrices():
+    assert not jax.scipy.linalg.block_diag(1.0, 2.0).weak_type
+
+
+@pytest.mark.parametrize(
+    "name", ["floor", "ceil", "trunc", "logical_not", "isreal", "iscomplex", "sqrt", "sin", "exp2"]
+)
+def test_functions_of_numbers_refuse_keys(name):
+    with pytest.raises(TypeError, match="does not accept dtype key<fry>"):
+        getattr(jnp, name)(jax.random.split(jax.random.key(0), 3))
+
+
+@pytest.mark.parametrize("name", ["logical_and", "logical_or", "logical_xor"])
+def test_logical_functions_refuse_keys(name):
+    key = jax.random.key(0)
+    for operands in ((key, key), (key, 1), (True, key)):
+        with pytest.raises(TypeError, match=f"{name} does not accept dtype key<fry>"):
+            getattr(jnp, name)(*operands)
+
+
+def test_methods_of_vmap_that_are_none():
+    shape = jax.ShapeDtypeStruct((), np.float32)
+    for call in (jax.pure_callback, lambda f, *rest, **method: jax.ffi.ffi_call("nobody", shape, **method)):
+        with pytest.raises(ValueError, match=r"^vmap_method must be on of the allowed methods \['sequential'"):
+            call(lambda y: y, shape, 1.0, vmap_method="rows")
+
+
+def test_parts_of_devices():
+    from ferrax._src.sharding import common_devices_indices_map
+
+    (device,) = jax.devices()[:1]
+    sharding = jax.NamedSharding(jax.make_mesh((1,), ("a",), devices=[device]), jax.P("a"))
+    parts = common_devices_indices_map(sharding, (4, 2))
+    assert list(parts) == [device] and np.zeros((4, 2))[parts[device]].shape == (4, 2)

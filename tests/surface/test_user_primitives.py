@@ -330,3 +330,37 @@ def test_types_are_asked_for_where_programs_are_traced_alone():
     assert p.bind(jnp.arange(3)).tolist() == [0, 2, 4] and p.bind(2.0) == 4 and not asked
     jax.make_jaxpr(p.bind)(jnp.arange(4))
     assert asked == [(4,)]
+
+
+def test_methods_of_own_classes_are_not_rules():
+    """A library's class of primitives has methods of any names, also of those that rules have in other places."""
+
+    class Tag(Primitive):
+        multiple_results = True
+
+        def __init__(self):
+            super().__init__("tag_of_own_class")
+            self.def_impl(lambda *args: list(args))
+            self.def_abstract_eval(lambda *avals: list(avals))
+            ad.primitive_jvps[self] = self._jvp
+            batching.primitive_batchers[self] = self._batch
+            mlir.register_lowering(self, mlir.lower_fun(lambda *args: list(args), multiple_results=True))
+
+        def _jvp(self, primals, tangents):
+            return self.bind(*primals), [2 * t for t in tangents]
+
+        def _batch(self, args, dims):
+            return self.bind(*args), dims
+
+        def _key(self):
+            raise AssertionError("nobody asks for this")
+
+        _abstract = _run = _lower = _transpose = _listed = _bound = _key
+
+    tag = Tag()
+    f = lambda x: tag.bind(x * 3)[0]
+    x = jnp.arange(3.0)
+    for call in (f, jax.jit(f), jax.vmap(f)):
+        np.testing.assert_array_equal(call(x), 3 * x)
+    for call in (jax.vmap(jax.grad(f)), jax.jit(jax.vmap(jax.grad(f)))):
+        np.testing.assert_array_equal(call(x), [6, 6, 6])

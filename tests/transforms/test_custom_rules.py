@@ -648,3 +648,50 @@ def test_static_positions_beyond_the_arguments(position, error):
         f.defjvp(abs) if decorate is ferrax.custom_jvp else f.defvjp(abs, abs)
         with pytest.raises(error, match=f"nondiff_argnums {position} is not"):
             f(1.0)
+
+
+@pytest.mark.parametrize("decorator", [ferrax.custom_jvp, ferrax.custom_vjp])
+def test_known_arguments_reach_the_function_as_arrays(decorator):
+    """Where nothing is traced, the function itself runs; numbers come and go as arrays as they do elsewhere."""
+    seen = []
+
+    def f(tree, y):
+        seen.append([type(x).__name__ for x in (*tree["a"], y)])
+        return {"sum": tree["a"][0] + y, "number": 2.0, "numpy": np.float32(3)}
+
+    rule = decorator(f)
+    if decorator is ferrax.custom_jvp:
+        rule.defjvp(lambda primals, tangents: (f(*primals), f(*tangents)))
+    else:
+        rule.defvjp(lambda tree, y: (f(tree, y), None), lambda kept, ct: ({"a": [ct["sum"], None]}, ct["sum"]))
+    x = ferrax.numpy.ones(3)
+    out = rule({"a": [x, 1]}, 2.5)
+    assert seen == [["ArrayImpl"] * 3]
+    assert [v.weak_type for v in ferrax.tree.leaves(out)] == [True, False, False]
+    np.testing.assert_array_equal(out["sum"], x + 2.5)
+    np.testing.assert_array_equal(ferrax.jit(rule)({"a": [x, 1]}, 2.5)["sum"], out["sum"])
+
+
+def test_keywords_that_have_a_value_are_no_arguments():
+    for kind in (ferrax.custom_jvp, ferrax.custom_vjp):
+        partial = kind(functools.partial(lambda x, y, a: x + y * a, a=0.5))
+        default = kind(lambda x, *, power=2: x**power)
+        if kind is ferrax.custom_jvp:
+            partial.defjvp(lambda primals, tangents: (partial(*primals), tangents[1]))
+            default.defjvp(lambda primals, tangents: (default(*primals), 5 * tangents[0]))
+        else:
+            partial.defvjp(lambda x, y: (partial(x, y), None), lambda _, ct: (0 * ct, ct))
+            default.defvjp(lambda x: (default(x), None), lambda _, ct: (5 * ct,))
+        assert ferrax.grad(partial, argnums=(0, 1))(1.0, 2.0) == (0.0, 1.0) and partial(1.0, 2.0) == 2.0
+        assert ferrax.grad(default)(3.0) == 5.0 and default(3.0) == 9.0
+        with pytest.raises(TypeError, match="could not be resolved to positions: power"):
+            default(3.0, power=3)
+
+
+def test_converted_closures_take_their_constants():
+    x = ferrax_numpy.arange(3.0)
+    _, pull = ferrax.vjp(lambda a, b: a * b, 2.0, x)
+    converted, consts = ferrax.closure_convert(pull, x)
+    assert len(converted(x, *consts)) == 2
+    with pytest.raises(TypeError, match="The inputs to the closure produced by closure_convert"):
+        converted(x, *consts, x)

@@ -282,9 +282,11 @@ def test_a_jitted_function_is_traced_once_for_calls_and_stages(counted):
     step, x = counted.step(), jnp.ones(3)
     f = ferrax.jit(step)
     assert calls_of(counted, 1, lambda: f.lower(x)) == 1
-    # a call notes what the function captures, for `check_captures`
+    assert calls_of(counted, 2, lambda: f(x)) == 0
+    f.clear_cache()
     assert calls_of(counted, 2, lambda: f(x)) == 1
     for use in [
+        lambda: ferrax.jit(step, inline=True)(x),
         lambda: f.lower(x).compile(),
         lambda: f.trace(ferrax.ShapeDtypeStruct((3,), "float32")),
         lambda: f.eval_shape(x),

@@ -51,18 +51,24 @@ fn no_path(a: DType, b: DType) -> crate::Error {
              no implicit dtype promotion was done. Use jax.numpy.zeros(shape, float) for zeros of a derivative."
         );
     }
-    let narrow = |d: DType| d.bits() < 8 || d.is_float() && d.size() == 1;
-    let why = match [a, b].into_iter().find(|&d| narrow(d)) {
-        Some(d) if d.is_integer() => {
-            " To avoid unintended promotion, 2-bit and 4-bit integers do not support implicit promotion."
-        }
-        Some(_) => " To avoid unintended promotion, 4-bit and 8-bit floats do not support implicit promotion.",
-        None => "",
+    let any = |test: fn(DType) -> bool| test(a) || test(b);
+    // the widest narrow float takes the blame, then the integers
+    let (narrow, target) = if any(|d| d.is_float() && d.bits() == 8) {
+        (Some("8-bit floats"), "float32")
+    } else if any(|d| d.is_float() && d.bits() < 8) {
+        (Some("4-bit floats"), "float32")
+    } else if any(|d| d.is_integer() && d.bits() < 8) {
+        (Some("1-bit, 2-bit and 4-bit integers"), "int32")
+    } else {
+        (None, "float32")
     };
+    let why = narrow.map_or(String::new(), |kind| {
+        format!(" To avoid unintended promotion, {kind} do not support implicit promotion.")
+    });
     error!(
         Promotion,
         "Input dtypes ('{a}', '{b}') have no available implicit dtype promotion path.{why} If you'd like your inputs to \
-         be promoted to another type, you can do so explicitly using e.g. x.astype('float32')"
+         be promoted to another type, you can do so explicitly using e.g. x.astype('{target}')"
     )
 }
 
@@ -174,4 +180,40 @@ pub fn result_type(operands: impl IntoIterator<Item = (DType, bool)>, x64: bool)
     let Some(first) = it.next() else { return Ok((DType::F32.canonical(x64), false)) };
     let (d, weak) = it.try_fold(first, join)?;
     Ok((d.canonical(x64), weak))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::join;
+    use crate::DType;
+
+    /// What the error of a pair calls the dtypes that do not combine, and what it advises.
+    fn said(a: DType, b: DType) -> (String, String) {
+        let text = join((a, false), (b, false)).unwrap_err().to_string();
+        let between = |from: &str, to: &str| {
+            let rest = text.split_once(from).map_or("", |(_, rest)| rest);
+            rest.split_once(to).map_or("", |(what, _)| what).to_owned()
+        };
+        (between("unintended promotion, ", " do not support"), between("astype('", "')"))
+    }
+
+    #[test]
+    fn narrow_dtypes_are_named() {
+        use DType::{BF16, C64, F4E2M1FN, F8E4M3FN, F8E5M2, F32, I2, I4, I8, U4};
+        let integers = "1-bit, 2-bit and 4-bit integers";
+        for (a, b, kind, to) in [
+            (F8E4M3FN, F32, "8-bit floats", "float32"),
+            (F8E4M3FN, F8E5M2, "8-bit floats", "float32"),
+            (F8E5M2, F4E2M1FN, "8-bit floats", "float32"),
+            (I4, F8E5M2, "8-bit floats", "float32"),
+            (F4E2M1FN, BF16, "4-bit floats", "float32"),
+            (U4, F4E2M1FN, "4-bit floats", "float32"),
+            (I4, I8, integers, "int32"),
+            (I2, U4, integers, "int32"),
+            (I4, C64, integers, "int32"),
+        ] {
+            assert_eq!(said(a, b), (kind.into(), to.into()), "{a} and {b}");
+            assert_eq!(said(b, a), (kind.into(), to.into()), "{b} and {a}");
+        }
+    }
 }

@@ -121,6 +121,9 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// Packages whose unit tests run in `make sanitize`, not in `make test`: each build of them compiles the library once more.
+const SANITIZED: [&str; 1] = ["ferrax-cpu"];
+
 /// Libraries that are not compiled for tests, or whose examples are not, have none: they would never run.
 #[test]
 fn no_test_is_left_out() {
@@ -136,7 +139,7 @@ fn no_test_is_left_out() {
         for file in files {
             let code = std::fs::read_to_string(&file).expect("a source file");
             let is_example = |line: &str| matches!(line.trim_start(), "/// ```" | "//! ```");
-            if library["test"] == false && code.contains("#[test]")
+            if library["test"] == false && code.contains("#[test]") && !SANITIZED.contains(&text(&package, "name"))
                 || library["doctest"] == false && code.lines().any(is_example)
             {
                 lost.push(file.display().to_string());

@@ -36,7 +36,8 @@ mod elementwise;
 mod fused;
 mod library;
 #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(feature = "portable")))]
-mod machine;
+#[doc(hidden)]
+pub mod machine;
 pub mod math;
 mod plan;
 pub mod pool;
@@ -44,7 +45,8 @@ mod program;
 mod run;
 #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(feature = "portable")))]
 mod self_test;
-mod simd;
+#[doc(hidden)]
+pub mod simd;
 
 pub use library::{finite, random};
 pub use program::Program;
@@ -55,6 +57,8 @@ pub fn instruction_set() -> &'static str {
     simd::isa_name()
 }
 
+// Unit tests run under the sanitizer alone (`make sanitize`): for each other build of them the engine would be compiled a second
+// time, which takes as long as all other crates. `machine` and `simd` are public for `tests/handlers.rs`.
 // Under the sanitizer the tests of the folder `tests` stand in the binary of the unit tests: the engine is compiled once.
 #[cfg(all(test, ferrax_exact_buffers))]
 extern crate self as ferrax_cpu;

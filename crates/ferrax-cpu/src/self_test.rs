@@ -96,13 +96,3 @@ fn rows(n: usize) -> Graph {
     let small = b.unary(UnaryOp::Sin, sums);
     b.finish(&[y, sums, most, columns, small])
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn this_machine_is_right() {
-        assert!(is_right());
-    }
-}

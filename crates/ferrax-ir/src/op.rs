@@ -62,6 +62,19 @@ impl TransposeArg {
     }
 }
 
+/// The part of an operation that computes some of its results from known operands alone.
+pub struct KnownPart {
+    /// The operation that computes them.
+    pub op: OpRef,
+    /// Its operands, by their places among those of the whole operation.
+    pub inputs: Vec<usize>,
+    /// Its results, by their places among those of the whole operation.
+    pub outputs: Vec<usize>,
+}
+
+/// (…, which operands are linear) → the part that computes results from the others alone, if there are any.
+pub type KnownRule<P> = fn(&P, &[bool]) -> Option<KnownPart>;
+
 /// The mapped axis a batching rule works for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BatchAxis {
@@ -141,6 +154,8 @@ pub struct Special<P: 'static> {
     pub edge: bool,
     /// Whether its transpose rule is asked for cotangents that are all zero, too.
     pub pulls_zeros: bool,
+    /// What computes the results that do not depend on linear operands, for operations with several results.
+    pub known: Option<KnownRule<P>>,
 }
 
 /// How the cotangents that an operation pulls back depend on the ones it is given (see `ferrax-transform/src/live.rs`).
@@ -181,6 +196,7 @@ impl<P> Special<P> {
         role: Role::Opaque,
         edge: false,
         pulls_zeros: false,
+        known: None,
     };
     /// An ordinary linear primitive that works element by element.
     pub const ELEMENTWISE: Special<P> = Special { role: Role::Elementwise, ..Special::NONE };
@@ -282,6 +298,9 @@ pub trait Op: Send + Sync + 'static {
     fn role(&self) -> OpRole;
     fn edge(&self) -> bool;
     fn pulls_zeros(&self) -> bool;
+    fn known_part(&self, _linear: &[bool]) -> Option<KnownPart> {
+        None
+    }
 }
 
 /// A shared operation.
@@ -495,6 +514,9 @@ macro_rules! impl_op {
             }
             fn edge(&self) -> bool { self.def().special.edge }
             fn pulls_zeros(&self) -> bool { self.def().special.pulls_zeros }
+            fn known_part(&self, linear: &[bool]) -> Option<KnownPart> {
+                self.def().special.known.and_then(|f| f(self.p(), linear))
+            }
         }
     };
 }

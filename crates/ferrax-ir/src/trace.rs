@@ -299,6 +299,12 @@ pub fn is_eager() -> bool {
     BASE.with_borrow(|b| b.last().is_none_or(|(_, t)| t.is_none()))
 }
 
+/// Whether a function of plain arrays runs at once on this thread, whatever it is made of: outside named axes, too.
+#[inline]
+pub fn is_plain() -> bool {
+    AXES_DEPTH.get() == 0 && is_eager()
+}
+
 thread_local! {
     /// The traces in force on this thread that run a function over a batch, innermost last.
     static MAPPING: RefCell<Vec<TraceRef>> = const { RefCell::new(Vec::new()) };

@@ -7,14 +7,16 @@
 //!
 //! A crate of its own, so that the generic code of faer and rustfft is compiled once. [`Element`] is the whole interface
 //! of matrices, [`fft`] that of transforms.
-//! Read next: `scalar.rs`, `cholesky.rs`, `lu.rs`, `householder.rs`, `implicit.rs`,
-//! `spectral.rs`, `schur.rs`.
+//! Read next: `scalar.rs`, `cholesky.rs`, `lu.rs`, `householder.rs`, `implicit.rs`, `bidiagonal.rs`,
+//! `rational.rs`, `spectral.rs`, `schur.rs`.
 
+mod bidiagonal;
 mod cholesky;
 pub mod fft;
 mod householder;
 mod implicit;
 mod lu;
+mod rational;
 mod rotations;
 mod scalar;
 mod schur;
@@ -155,7 +157,7 @@ pub trait Element: Field {
 }
 
 macro_rules! element {
-    ($($T:ty => $eigh:path, $eig:path, $schur:path);*) => {$(
+    ($($T:ty => $eigh:path, $svd:path, $eig:path, $schur:path);*) => {$(
         impl Element for $T {
             fn cholesky(a: &mut [Self], n: usize, share: Share<'_>) -> bool {
                 cholesky::cholesky(a, n, share)
@@ -192,7 +194,7 @@ macro_rules! element {
                 values: &mut [Self::R],
                 vectors: Option<[(&mut [Self], usize); 2]>,
             ) -> Result<bool, OutOfMemory> {
-                spectral::svd(a, shape, values, vectors)
+                $svd(a, shape, values, vectors)
             }
             fn eig(
                 a: &[Self],
@@ -216,8 +218,8 @@ macro_rules! element {
     )*};
 }
 element! {
-    f32 => spectral::eigh_f32, spectral::eig_real, schur::schur_real;
-    f64 => spectral::eigh, spectral::eig_real, schur::schur_real;
-    c32 => spectral::eigh_c32, spectral::eig_complex, schur::schur_complex;
-    c64 => spectral::eigh, spectral::eig_complex, schur::schur_complex
+    f32 => spectral::eigh_f32, spectral::svd_f32, spectral::eig_real, schur::schur_real;
+    f64 => spectral::eigh, spectral::svd, spectral::eig_real, schur::schur_real;
+    c32 => spectral::eigh_c32, spectral::svd, spectral::eig_complex, schur::schur_complex;
+    c64 => spectral::eigh, spectral::svd, spectral::eig_complex, schur::schur_complex
 }

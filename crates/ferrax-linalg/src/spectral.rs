@@ -1,7 +1,7 @@
 //! Eigenvalues and singular values, by faer's solvers, but for eigenvectors of small Hermitian matrices (`implicit.rs`).
 
 use crate::scalar::{Field, Real, Scalar};
-use crate::{OutOfMemory, filled, implicit, schur, scratch};
+use crate::{ALONE, OutOfMemory, bidiagonal, filled, householder, implicit, rational, schur, scratch};
 use faer::complex::Complex;
 use faer::diag::{DiagMut, DiagRef};
 use faer::dyn_stack::MemStack;
@@ -108,7 +108,10 @@ fn eigenvalues<T: Field + Scalar<R = f32>>(a: &[T], n: usize, values: &mut [f32]
         return eigh(a, n, values, None);
     }
     let Some((form, _)) = reduced(a, n)? else { return Ok(false) };
-    let Some(found) = tridiagonal(&form, None)? else { return Ok(false) };
+    let (mut found, mut off) = diagonals(&form);
+    if !rational::eigenvalues(&mut found, &mut off) {
+        return Ok(false);
+    }
     values.iter_mut().zip(&found).for_each(|(v, w)| *v = *w as f32);
     Ok(true)
 }
@@ -166,7 +169,7 @@ fn divided<T: Field + Scalar<R = f32>>(
 ) -> Result<bool, OutOfMemory> {
     let Some((form, factors)) = reduced(a, n)? else { return Ok(false) };
     let mut wide = Mat::<f64>::zeros(n, n);
-    let Some(found) = tridiagonal(&form, Some(wide.as_mut()))? else { return Ok(false) };
+    let Some(found) = tridiagonal(&diagonals(&form), wide.as_mut())? else { return Ok(false) };
     // The form's off-diagonal elements have signs or phases, which these eigenvectors leave out.
     let mut phase = T::ONE;
     for i in 0..n {
@@ -192,31 +195,103 @@ fn divided<T: Field + Scalar<R = f32>>(
     Ok(true)
 }
 
-/// Eigenvalues in f64, and eigenvectors where there is room for them, of the real tridiagonal matrix with the sizes of a
-/// form's off-diagonal elements.
-fn tridiagonal<T: Field + Scalar<R = f32>>(
-    form: &Mat<T>,
-    vectors: Option<MatMut<'_, f64>>,
-) -> Result<Option<Vec<f64>>, OutOfMemory> {
+/// Diagonal and off-diagonal, in f64, of the real tridiagonal matrix with the sizes of a form's off-diagonal elements.
+fn diagonals<T: Field + Scalar<R = f32>>(form: &Mat<T>) -> (Vec<f64>, Vec<f64>) {
     let n = form.nrows();
-    let diagonal: Vec<f64> = (0..n).map(|i| f64::from(form[(i, i)].re())).collect();
     let size = |x: T| f64::from(x.re()).with(f64::from(x.im()));
-    let off: Vec<f64> = (0..n - 1).map(|i| size(form[(i + 1, i)])).collect();
+    let diagonal = (0..n).map(|i| f64::from(form[(i, i)].re())).collect();
+    (diagonal, (0..n - 1).map(|i| size(form[(i + 1, i)])).collect())
+}
+
+/// Eigenvalues and eigenvectors in f64 of a real tridiagonal matrix.
+fn tridiagonal(
+    (diagonal, off): &(Vec<f64>, Vec<f64>),
+    vectors: MatMut<'_, f64>,
+) -> Result<Option<Vec<f64>>, OutOfMemory> {
+    let n = diagonal.len();
     let auto = <SelfAdjointEvdParams as Auto<f64>>::auto();
     let spec = Spec::from(SelfAdjointEvdParams { recursion_threshold: WHOLE, ..auto });
-    let wanted = if vectors.is_some() { ComputeEigenvectors::Yes } else { ComputeEigenvectors::No };
-    let mut memory = scratch(evd::self_adjoint_evd_scratch::<f64>(n, wanted, Par::Seq, spec))?;
+    let needed = evd::self_adjoint_evd_scratch::<f64>(n, ComputeEigenvectors::Yes, Par::Seq, spec);
+    let mut memory = scratch(needed)?;
     let mut values = vec![0.0; n];
     let done = evd::tridiagonal_self_adjoint_evd(
-        DiagRef::from_slice(&diagonal),
-        DiagRef::from_slice(&off),
+        DiagRef::from_slice(diagonal),
+        DiagRef::from_slice(off),
         DiagMut::from_slice_mut(&mut values),
-        vectors,
+        Some(vectors),
         Par::Seq,
         MemStack::new(&mut memory),
         spec,
     );
     Ok(done.is_ok().then_some(values))
+}
+
+/// `Element::svd` of matrices of f32.
+pub(crate) fn svd_f32(
+    a: &[f32],
+    shape: (usize, usize),
+    values: &mut [f32],
+    vectors: Option<[(&mut [f32], usize); 2]>,
+) -> Result<bool, OutOfMemory> {
+    match vectors {
+        None => singular_values(&a[..shape.0 * shape.1], shape, values),
+        vectors => svd(a, shape, values, vectors),
+    }
+}
+
+/// Largest elements of matrices in which no product of `bidiagonal.rs` overflows, and none that vanishes counts; what takes
+/// others there.
+const MODERATE: std::ops::Range<f32> = 1e-20..1e20;
+const FAR: f32 = 1.267_650_6e30;
+
+/// How much taller than wide a matrix is that is made triangular first.
+const TALL: f64 = 1.6;
+
+/// Singular values alone: of the bidiagonal form B they are roots of the eigenvalues of Bᵀ B, which f64 keeps apart as far
+/// as f32 tells them.
+fn singular_values(a: &[f32], (rows, cols): (usize, usize), values: &mut [f32]) -> Result<bool, OutOfMemory> {
+    let (height, n) = (rows.max(cols), rows.min(cols));
+    if n == 0 || !all_finite(a) {
+        return Ok(n == 0);
+    }
+    let mut form = filled(0.0f32, height * n)?;
+    if rows >= cols {
+        form.copy_from_slice(a);
+    } else {
+        for (i, row) in form.chunks_exact_mut(height).enumerate() {
+            row.iter_mut().zip(a[i..].iter().step_by(rows)).for_each(|(x, y)| *x = *y);
+        }
+    }
+    let largest = form.iter().fold(0.0f32, |most, x| most.max(x.abs()));
+    // a power of two
+    let scale = match largest {
+        _ if largest == 0.0 || MODERATE.contains(&largest) => 1.0,
+        _ if largest < MODERATE.start => FAR,
+        _ => 1.0 / FAR,
+    };
+    if scale != 1.0 {
+        form.iter_mut().for_each(|x| *x *= scale);
+    }
+    let (mut d, mut e) = (vec![0.0f32; n], vec![0.0f32; n]);
+    if height as f64 > TALL * n as f64 {
+        householder::qr(&mut form, height, n, &mut d, ALONE);
+        for j in 0..n {
+            form.copy_within(j * height..=j * height + j, j * n);
+            form[j * n + j + 1..(j + 1) * n].fill(0.0);
+        }
+        bidiagonal::bidiagonal(&mut form[..n * n], n, &mut d, &mut e);
+    } else {
+        bidiagonal::bidiagonal(&mut form, height, &mut d, &mut e);
+    }
+    let square = |x: f32| f64::from(x) * f64::from(x);
+    let above = |i: usize| if i > 0 { square(e[i - 1]) } else { 0.0 };
+    let mut squares: Vec<f64> = (0..n).map(|i| square(d[i]) + above(i)).collect();
+    let mut off: Vec<f64> = (0..n - 1).map(|i| f64::from(d[i]) * f64::from(e[i])).collect();
+    if !rational::eigenvalues(&mut squares, &mut off) {
+        return Ok(false);
+    }
+    values.iter_mut().zip(squares.iter().rev()).for_each(|(v, s)| *v = s.max(0.0).sqrt() as f32 / scale);
+    Ok(true)
 }
 
 /// `Element::svd`.

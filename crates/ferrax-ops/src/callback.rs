@@ -298,8 +298,9 @@ fn callback_batch(
     if p.vmap_method == VmapMethod::Unsupported && !axis.devices {
         bail!(
             NotImplemented,
-            "pure_callback only supports vmap when its vmap_method is given: pass vmap_method='sequential', \
-             'sequential_unrolled', 'expand_dims', 'broadcast_all' or 'legacy_vectorized'."
+            "vmap is only supported for the {} primitive when vmap_method is one of 'sequential', 'sequential_unrolled', \
+             'expand_dims', 'broadcast_all', or 'legacy_vectorized'. Got vmap_method=None.",
+            op.name()
         );
     }
     vectorized(op, p.vmap_method, axis, args, dims, |_| {

@@ -246,6 +246,9 @@ ferrax_ir::params! {
 }
 
 fn arg_shape(name: &str, p: &ArgReduction, args: &[&Aval]) -> Result<Avals> {
+    if args[0].dtype.is_key() {
+        bail!(Value, "{name} does not support the dtype {}", args[0].dtype);
+    }
     check_operand(name, Accept::ORDERED.or(Accept::COMPLEX), args, 0)?;
     let (x, Some(&axis)) = (args[0], p.axes.first()) else { bail!(Value, "{name} takes one axis") };
     if !p.index_dtype.is_integer() {

@@ -44,15 +44,3 @@ static STRUCTURAL: &[&'static dyn Primitive] = &[
 pub fn parser() -> Registry {
     Registry::new(all())
 }
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn names_are_unique() {
-        let mut names: Vec<&str> = super::all().iter().map(|p| p.name()).collect();
-        let count = names.len();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), count);
-    }
-}

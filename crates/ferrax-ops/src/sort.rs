@@ -4,7 +4,7 @@
 //! imaginary part. Derivatives follow the permutation: an index operand is sorted along and tangents are gathered by it.
 //! Read next: `take_along_axis` in `gather_scatter/take.rs`.
 
-use crate::common::{FROM_KERNEL, NO_REWRITE, NOT_LINEAR};
+use crate::common::{Accept, FROM_KERNEL, NO_REWRITE, NOT_LINEAR, check_operand};
 use crate::gather_scatter::{GatherOptions, take_along_axis};
 use crate::registry::Primitive;
 use crate::shape::iota;
@@ -48,6 +48,7 @@ pub static SORT: Def<SortParams> = Def {
         if p.dimension >= first.rank() {
             bail!(Value, "axis {} is out of bounds for array of dimension {}", p.dimension, first.rank());
         }
+        (0..p.num_keys).try_for_each(|i| check_operand("sort", Accept::ANY, args, i))?;
         Ok(args.iter().map(|a| (*a).clone()).collect())
     },
     jvp: Slot::Rule(sort_jvp),
@@ -217,6 +218,9 @@ fn top_k_shape(p: &TopKParams, args: &[&Aval]) -> Result<Avals> {
     let x = args[0];
     if x.dtype.is_complex() {
         bail!(Value, "top_k is not compatible with complex inputs.");
+    }
+    if !Accept::ORDERED.has(x.dtype) {
+        bail!(Value, "top_k is not compatible with inputs of dtype {}.", x.dtype);
     }
     if p.axis >= x.rank() {
         bail!(Value, "axis {} is out of bounds for array of dimension {}", p.axis, x.rank());

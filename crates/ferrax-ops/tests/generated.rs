@@ -86,6 +86,12 @@ fn functions_of_one_primitive_are_up_to_date() {
 }
 
 #[test]
+fn names_are_unique() {
+    let names: Vec<&str> = sorted().iter().map(|p| p.name()).collect();
+    assert!(names.is_sorted_by(|a, b| a < b));
+}
+
+#[test]
 fn every_hole_has_a_reason() {
     let mut holes = Vec::new();
     for p in sorted() {

@@ -10,18 +10,18 @@ use crate::aval::ShapedArray;
 use crate::devices::{self, SingleDeviceSharding};
 use crate::errors::IntoPyResult;
 use crate::indexing::{self, IndexUpdateHelper};
+use crate::rows::Rows;
 use crate::{dlpack, dtypes, host, numpy_interop, objects, sharded, tracer, ufunc};
 use ferrax::numpy as np;
 use ferrax_base::DType;
 use ferrax_ir::{Array, Tracer, Value};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyAttributeError, PyNotImplementedError, PyRuntimeError, PyTypeError, PyValueError};
-use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PySet, PyTuple};
 use pyo3::{ffi, intern};
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 
 /// An array, or a traced stand-in for one.
 ///
@@ -756,41 +756,6 @@ impl ArrayImpl {
     unsafe fn __releasebuffer__(&self, view: *mut ffi::Py_buffer) {
         // SAFETY: a structure that `__getbuffer__` filled
         unsafe { host::release_buffer(view) }
-    }
-}
-
-/// Iterates over an array's first axis.
-#[pyclass(frozen, module = "ferrax", name = "_Rows")]
-pub struct Rows {
-    of: Py<PyArray>,
-    next: AtomicUsize,
-}
-
-#[pymethods]
-impl Rows {
-    fn __iter__<'py>(slf: &Bound<'py, Self>) -> Bound<'py, Self> {
-        slf.clone()
-    }
-
-    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let of = self.of.bind(py);
-        let i = self.next.fetch_add(1, Ordering::Relaxed);
-        if i >= of.get().value.shape()[0] {
-            return Ok(None);
-        }
-        match &of.get().value {
-            Value::Array(a) if ferrax_ir::trace::is_eager() => wrap_array(py, host::row(a, i)?).map(Some),
-            _ => of.as_any().get_item(i).map(Some),
-        }
-    }
-
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.of)
-    }
-
-    fn __length_hint__(&self, py: Python<'_>) -> usize {
-        let done = self.next.load(Ordering::Relaxed);
-        self.of.bind(py).get().value.shape()[0].saturating_sub(done)
     }
 }
 

@@ -145,7 +145,7 @@ impl Device {
 }
 
 /// All of an array on one device.
-#[pyclass(frozen, eq, hash, module = "ferrax.sharding", name = "SingleDeviceSharding", from_py_object)]
+#[pyclass(frozen, eq, hash, subclass, module = "ferrax.sharding", name = "SingleDeviceSharding", from_py_object)]
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct SingleDeviceSharding {
     /// The device.

@@ -388,6 +388,17 @@ impl IndexUpdateRef {
     }
 }
 
+/// The values of an update; lists and what else is no array are made one.
+fn given(values: &Bound<'_, PyAny>) -> PyResult<PyValue> {
+    values.extract().or_else(|error: PyErr| {
+        let py = values.py();
+        if !error.is_instance_of::<PyTypeError>(py) {
+            return Err(error);
+        }
+        py.import(intern!(py, "ferrax._core"))?.call_method1(intern!(py, "asarray"), (values,))?.extract()
+    })
+}
+
 fn options(sorted: bool, unique: bool, mode_: Option<&Bound<'_, PyAny>>, wrap: bool) -> PyResult<UpdateOptions> {
     Ok(UpdateOptions { mode: mode(mode_)?, sorted, unique, raw: !wrap })
 }
@@ -480,7 +491,7 @@ macro_rules! updates {
                 #[doc = $text]
                 ///
                 /// Args:
-                ///   values: array that broadcasts to the shape of `x[index]`; taken to the dtype of `x`.
+                ///   values: array, or list of numbers, that broadcasts to the shape of `x[index]`; taken to the dtype of `x`.
                 ///   indices_are_sorted: promise that indices ascend.
                 ///   unique_indices: promise that no entry is named twice.
                 ///   mode: what happens to entries out of bounds: "drop" (the default), "clip" or "promise_in_bounds".
@@ -498,7 +509,7 @@ macro_rules! updates {
                 fn $name<'py>(
                     &self,
                     py: Python<'py>,
-                    values: PyValue,
+                    values: &Bound<'py, PyAny>,
                     indices_are_sorted: bool,
                     unique_indices: bool,
                     mode: Option<&Bound<'py, PyAny>>,
@@ -507,7 +518,7 @@ macro_rules! updates {
                 ) -> PyResult<Bound<'py, PyAny>> {
                     let options = options(indices_are_sorted, unique_indices, mode, wrap_negative_indices)?;
                     let name = concat!("at[...].", stringify!($name));
-                    placed(py, out_sharding, name, || self.update(py, Update::$how, &values, options))
+                    placed(py, out_sharding, name, || self.update(py, Update::$how, &given(values)?, options))
                 }
             )*
         }

@@ -23,6 +23,7 @@ pub mod lax;
 pub mod numpy_interop;
 pub mod objects;
 pub mod processes;
+mod rows;
 pub mod sharded;
 pub mod shortcut;
 pub mod shorten;

@@ -215,11 +215,17 @@ fn evaluate_known<'j>(jaxpr: &'j Jaxpr, args: &[TransposeArg]) -> Result<(Vec<Op
         Atom::Var(v) => known[v.0 as usize].is_some(),
     };
     let mut linear = Vec::new();
+    let mut used = None;
     let mapped = MappedVars::of(&jaxpr.mapped);
     let replay = Replay::start();
     for eqn in &jaxpr.eqns {
         replay.at(eqn.source);
         if !eqn.inputs.iter().all(|a| is_known(&known, a)) {
+            let used = used.get_or_insert_with(|| operands_of(jaxpr));
+            for (v, out) in known_results(eqn, &known, used)? {
+                mapped.note(v, &out);
+                known[v.0 as usize] = Some(out);
+            }
             linear.push(eqn);
             continue;
         }
@@ -230,4 +236,32 @@ fn evaluate_known<'j>(jaxpr: &'j Jaxpr, args: &[TransposeArg]) -> Result<(Vec<Op
         }
     }
     Ok((known, linear))
+}
+
+/// Which variables are operands of equations.
+fn operands_of(jaxpr: &Jaxpr) -> Vec<bool> {
+    let mut used = vec![false; jaxpr.avals.len()];
+    for a in jaxpr.eqns.iter().flat_map(|e| &e.inputs) {
+        if let Atom::Var(v) = a {
+            used[v.0 as usize] = true;
+        }
+    }
+    used
+}
+
+/// The results of an equation with linear operands that do not depend on these, where other equations need them: of a
+/// loop that carries numbers of steps and tangents, what follows from the numbers alone.
+fn known_results(eqn: &Eqn, known: &[Option<Value>], used: &[bool]) -> Result<Vec<(Var, Value)>> {
+    if eqn.outputs.len() < 2 || !eqn.outputs.iter().any(|v| used[v.0 as usize]) {
+        return Ok(Vec::new());
+    }
+    let linear: Vec<bool> =
+        eqn.inputs.iter().map(|a| matches!(a, Atom::Var(v) if known[v.0 as usize].is_none())).collect();
+    let Some(part) = eqn.op.known_part(&linear) else { return Ok(Vec::new()) };
+    if !part.outputs.iter().any(|&i| used[eqn.outputs[i].0 as usize]) {
+        return Ok(Vec::new());
+    }
+    let inputs = part.inputs.iter().map(|&i| read(known, &eqn.inputs[i])).collect::<Result<SmallVec<[Value; 4]>>>()?;
+    let outs = bind(&part.op, &inputs)?;
+    Ok(part.outputs.iter().map(|&i| eqn.outputs[i]).zip(outs).collect())
 }

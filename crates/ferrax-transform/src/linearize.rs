@@ -2,7 +2,8 @@
 //!
 //! The run carries primal values through a jvp trace whose tangents are tracers of a [`Tape`]: the jvp rules'
 //! operations on tangents land on the tape with the values they need. Playing the tape forward pushes tangents;
-//! [`crate::backward`] plays it backward. Nothing is staged, so values stay concrete outside `jit`.
+//! [`crate::backward`] plays it backward. Nothing is staged, so values stay concrete outside `jit`. What an operation on
+//! tangents computes from known values alone is known to the operations after it, and not on the tape.
 //!
 //! Read next: [`crate::backward`].
 
@@ -123,7 +124,8 @@ impl TapeTrace {
         let mut outs = op.abstract_eval(&refs)?;
         spread::note(op, &avals, &mut outs)?;
         let args = args.iter().map(|a| self.var(a).map_or_else(|| TapeArg::Known(a.clone()), TapeArg::Linear));
-        let args = args.collect();
+        let args: SmallVec<[TapeArg; 2]> = args.collect();
+        let known = if outs.len() > 1 { known_results(op, &args)? } else { Vec::new() };
         let source = Source::here();
         let source = Source { scope: scopes::beyond(source.scope, self.scope), ..source };
         let mut tape = self.lock();
@@ -134,8 +136,23 @@ impl TapeTrace {
         let tracer = |(i, aval)| {
             Value::Tracer(Tracer::at(this.clone(), aval, Payload::Staged(Atom::Var(Var(first + i as u32))), source))
         };
-        Ok(outs.into_iter().enumerate().map(tracer).collect())
+        let mut outs: Values = outs.into_iter().enumerate().map(tracer).collect();
+        known.into_iter().for_each(|(i, value)| outs[i] = value);
+        Ok(outs)
     }
+}
+
+/// The results of an operation with tangents that follow from its known operands alone, by their places: of a loop that
+/// carries tangents and the numbers that it divides them by, the numbers. No cotangent reaches them.
+fn known_results(op: &OpRef, args: &[TapeArg]) -> Result<Vec<(usize, Value)>> {
+    let linear: SmallVec<[bool; 8]> = args.iter().map(|a| matches!(a, TapeArg::Linear(_))).collect();
+    let Some(part) = op.known_part(&linear) else { return Ok(Vec::new()) };
+    let value = |&i: &usize| match &args[i] {
+        TapeArg::Known(value) => Ok(value.clone()),
+        TapeArg::Linear(_) => Err(error!(Internal, "the known part of {} takes a tangent", op.name())),
+    };
+    let inputs = part.inputs.iter().map(value).collect::<Result<SmallVec<[Value; 4]>>>()?;
+    Ok(part.outputs.into_iter().zip(bind(&part.op, &inputs)?).collect())
 }
 
 /// A function linearized at a point.

@@ -118,7 +118,7 @@ impl Variant {
             _ => of.mask(donated),
         };
         let (name, options) = (&*of.function.name, &*of.options);
-        let said = layout.is_some() && !of.graph.calls_host();
+        let said = layout.is_some() && of.says_inside() && !of.graph.calls_host();
         let (graph, said) = if said { of.said()? } else { (of.graph.clone(), Vec::new()) };
         let source = engine::Source { graph: &graph, donated: &mask, device: device.index(), name, options };
         let compiled = partitioned::compile(layout.as_ref(), device, &source, said)?;
@@ -183,6 +183,11 @@ impl Executable {
     /// Types of the results, weak types included.
     pub fn out_avals(&self) -> &[Aval] {
         &self.out_avals
+    }
+
+    /// Whether it, or a type of it, says how values lie on devices.
+    fn says_inside(&self) -> bool {
+        self.says_where || sharded::types_say(&self.jaxpr)
     }
 
     /// What it computes, with calls of what it says of how values lie on devices.
@@ -353,11 +358,10 @@ impl Executable {
     pub fn memory(&self, args: &[Option<DeviceId>], donate: &[bool]) -> Result<MemoryUse> {
         self.check_mask(donate)?;
         let v = self.compiled_at(args, donate)?;
-        let (arguments, results) = match &v.layout {
+        let (arguments, results): (Vec<usize>, Vec<usize>) = match &v.layout {
             None => (self.in_avals.iter().map(Aval::bytes).collect(), self.out_avals.iter().map(Aval::bytes).collect()),
             Some(layout) => layout.bytes(self.consts.len(), &self.in_avals, &self.out_avals),
         };
-        let (arguments, results): (Vec<usize>, Vec<usize>) = (arguments, results);
         let given = v.donated.iter().zip(v.reusable()).zip(&arguments).filter(|((d, r), _)| **d && **r);
         Ok(MemoryUse {
             donated: given.map(|(_, bytes)| bytes).sum(),

@@ -63,6 +63,12 @@ pub fn op_says_where(op: &OpRef) -> bool {
     op.is(&SHARDING_CONSTRAINT) || asks() || op.subjaxprs().iter().any(|j| says_where(j))
 }
 
+/// Whether types of a program, or of one inside of it, say how values lie on devices.
+pub fn types_say(jaxpr: &Jaxpr) -> bool {
+    let inside = |e: &Eqn| e.op.subjaxprs().iter().any(|j| types_say(j));
+    jaxpr.avals.iter().any(|a| a.spread != 0) || jaxpr.eqns.iter().any(inside)
+}
+
 /// The sharding or device of an operand that is committed.
 pub fn of_array(a: &Array) -> Option<DeviceId> {
     (a.committed() || a.device().is_sharded()).then(|| a.device())

@@ -4,14 +4,6 @@ Most files say only of which public modules they have the names (`_public.py`). 
 here, and nothing else is promised: what is not here is not part of the interface.
 """
 
-import importlib
-from typing import Any
+from ferrax._src._public import with_submodules
 
-
-def __getattr__(name: str) -> Any:
-    if not name.startswith("_"):
-        try:
-            return importlib.import_module(f"{__name__}.{name}")
-        except ModuleNotFoundError:
-            pass
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+__getattr__ = with_submodules(__name__)

@@ -1,6 +1,7 @@
 """Modules whose names are those of public ones: JAX keeps a function's definition elsewhere than where it offers it."""
 
 import importlib
+import importlib.util
 import types
 from collections.abc import Callable
 from typing import Any
@@ -32,5 +33,26 @@ def names_of(module: str, *public: str) -> Callable[[str], Any]:
                         pass
                 return found
         raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name)
+
+    return __getattr__
+
+
+def with_submodules(package: str, otherwise: Callable[[str], Any] | None = None) -> Callable[[str], Any]:
+    """The `__getattr__` of a package whose modules are there, as after JAX's import, without being imported.
+
+    Args:
+      package: its name.
+      otherwise: the `__getattr__` that is asked for names that are no module's.
+
+    Returns:
+      A function from a name to the module, or to what `otherwise` gives.
+    """
+
+    def __getattr__(name: str) -> Any:
+        if not name.startswith("__") and importlib.util.find_spec(f"{package}.{name}") is not None:
+            return importlib.import_module(f"{package}.{name}")
+        if otherwise is not None:
+            return otherwise(name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
 
     return __getattr__

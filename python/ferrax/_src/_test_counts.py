@@ -63,8 +63,34 @@ count_jit_tracing_cache_miss = count_programs
 count_jit_and_pmap_lowerings = count_programs
 count_jit_compilation_cache_miss = count_programs
 count_pjit_cpp_cache_miss = count_programs
-count_aot_jit_cpp_cache_miss = count_programs
 count_compilation_after_persistent_cache_miss = count_programs
+
+
+@contextlib.contextmanager
+def count_aot_jit_cpp_cache_miss() -> Iterator[Callable[[], int]]:
+    """Counts calls of compiled functions with arguments of a kind and in places that they have not been called with.
+
+    What they were called with before the block is not known, and counts as new.
+    """
+    from ferrax import tree_util
+    from ferrax.stages import Compiled
+
+    calls, seen, function = _Count(), set(), Compiled.__call__
+
+    def kind(x: Any) -> tuple[Any, ...]:
+        return type(x), getattr(x, "dtype", None), getattr(x, "sharding", None)
+
+    def counted(self: Any, *args: Any, **kwargs: Any) -> Any:
+        key = (id(self), *(kind(x) for x in tree_util.tree_leaves((args, kwargs))))
+        calls.value += key not in seen
+        seen.add(key)
+        return function(self, *args, **kwargs)
+
+    Compiled.__call__ = counted  # type: ignore[method-assign]
+    try:
+        yield calls
+    finally:
+        Compiled.__call__ = function  # type: ignore[method-assign]
 
 
 @contextlib.contextmanager

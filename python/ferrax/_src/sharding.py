@@ -1,7 +1,19 @@
 """Shardings."""
 
+from typing import Any
+
 from ferrax._src._public import names_of
 from ferrax._src._unprovided import unprovided_names
+
+
+def common_devices_indices_map(s: Any, global_shape: tuple[int, ...]) -> dict[Any, tuple[slice, ...]]:
+    """The part of an array of a shape that each device of a sharding has.
+
+    Raises:
+      ValueError: the sharding does not divide the shape.
+    """
+    return dict(s.devices_indices_map(tuple(global_shape)))
+
 
 __getattr__ = unprovided_names(
     __name__,

@@ -11,8 +11,12 @@ from typing import Any
 
 from ferrax._symbolic._expressions import Polynomial, _DimExpr, evaluate
 from ferrax._symbolic._scopes import SymbolicScope
+from ferrax.errors import InconclusiveDimensionOperation
 
-_RULES = "Sizes are solved for one variable at a time, of which they are whole multiples with a sum of known terms."
+#: Where JAX explains the rules, which are the same.
+_PAGE = "https://docs.jax.dev/en/latest/export/shape_poly.html"
+_MORE = f"Please see {_PAGE}#shape-assertion-errors for more details."
+_RULES = f"Please see {_PAGE}#dimension-variables-must-be-solvable-from-the-input-shapes for more details."
 
 
 class _Solver:
@@ -38,20 +42,20 @@ class _Solver:
     def specification(self) -> str:
         symbolic = [(name, shape) for name, shape in self.shapes if any(isinstance(d, _DimExpr) for d in shape)]
         return " Using the following polymorphic shapes specifications: " + ",".join(
-            f"{name}.shape = {tuple(shape)}" for name, shape in symbolic
+            f"{name}.shape = {_shape(shape)}" for name, shape in symbolic
         )
 
     @property
-    def found(self) -> list[str]:
-        return [
-            f"'{name}' = {self.known[name]} from specification '{size}' for dimension {place} (= {value})"
+    def found(self) -> str:
+        return " Obtained dimension variables: " + "".join(
+            f"'{name}' = {self.known[name]} from specification '{size}' for dimension {place} (= {value}), "
             for name, (place, size, value) in self.sources.items()
-        ]
+        )
 
     def wrong(self, what: str) -> ValueError:
-        found = f" Obtained dimension variables: {', '.join(self.found)}." if self.found else ""
         return ValueError(
-            f"Input shapes do not match the polymorphic shapes specification. {what}{self.specification}.{found}"
+            f"Input shapes do not match the polymorphic shapes specification. {what}{self.specification}.{self.found}. "
+            f"{_MORE}"
         )
 
     def variables(self) -> dict[str, Any]:
@@ -89,7 +93,7 @@ class _Solver:
             raise self.wrong(f"Division had remainder {remainder} when computing the value of '{name}'.")
         self.known[name] = quotient
         self.sources[name] = (place, size, value)
-        if not quotient >= 1:
+        if not _positive(quotient):
             raise self.wrong(f"Expected value >= 1 for dimension variable '{name}'.")
         return True
 
@@ -102,8 +106,8 @@ class _Solver:
                 relation = "equal" if constraint.equal else "greater or equal"
                 raise ValueError(
                     f"Input shapes do not match the symbolic shape constraint {constraint.text}. Expected "
-                    f"'{constraint.difference}' to be {relation} to 0, but found {value}.{self.specification}. "
-                    f"Obtained dimension variables: {', '.join(self.found)}."
+                    f"'{constraint.difference}' to be {relation} to 0, but found {value}.{self.specification}."
+                    f"{self.found}. {_MORE}"
                 )
 
     def unsolved(self, equations: Iterable[tuple[str, _DimExpr, Any]]) -> ValueError:
@@ -114,6 +118,18 @@ class _Solver:
             f"Cannot solve for values of dimension variables {{{', '.join(map(repr, names))}}}. We can only solve "
             f"linear uni-variate constraints.{self.specification}. Unprocessed specifications: {sizes}. {_RULES}"
         )
+
+
+def _positive(size: Any) -> bool:
+    """Whether a size is at least 1, for all values of the variables in it."""
+    try:
+        return bool(size >= 1)
+    except InconclusiveDimensionOperation:
+        return False
+
+
+def _shape(shape: Sequence[Any]) -> str:
+    return f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})"
 
 
 def solve(shapes: Sequence[tuple[str, Sequence[Any]]], given: Sequence[Sequence[Any]]) -> Mapping[str, Any]:

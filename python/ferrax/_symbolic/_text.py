@@ -225,8 +225,8 @@ def symbolic_args_specs(
     (ShapeDtypeStruct(shape=(b, 3), dtype=float32), ShapeDtypeStruct(shape=(3,), dtype=float32))
     """
     from ferrax import tree_util
-    from ferrax._api import ShapeDtypeStruct
     from ferrax._core import typeof
+    from ferrax._shape_dtype import ShapeDtypeStruct
     from ferrax._src.tree_util import broadcast_prefix, prefix_errors
 
     leaves, tree = tree_util.tree_flatten(args)

@@ -177,7 +177,8 @@ def GeneralConv(
 
 def _output_shape(apply_fun: Any, params: Any, shape: Sequence[int], batch: int, out_batch: int) -> tuple[int, ...]:
     """The shape of a layer's outputs; a batch of any size may be -1."""
-    from ferrax._api import ShapeDtypeStruct, eval_shape
+    from ferrax._api import eval_shape
+    from ferrax._shape_dtype import ShapeDtypeStruct
 
     size = shape[batch]
     given = [1 if k == batch and size < 0 else n for k, n in enumerate(shape)]

@@ -243,7 +243,8 @@ def _while(equation: JaxprEqn, values: list[Any], error: Error, wanted: _Wanted)
     carried = _Carried(error)
 
     def holds(*flat: Any) -> list[Any]:
-        return evaluate(test, [*consts, *flat[carried.count :]])
+        # its own checks are made before the loop and after each step
+        return run(test, [*consts, *flat[carried.count :]], Error({}, {}, {}, {}), frozenset())[1]
 
     def step(*flat: Any) -> list[Any]:
         after, results = run(

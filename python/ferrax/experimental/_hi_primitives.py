@@ -30,7 +30,7 @@ from ferrax._primitives import (
 from ferrax.dtypes import issubdtype
 from ferrax.interpreters.mlir import lower_fun, register_lowering
 
-__all__ = ["GradAccum", "NullAccum", "VJPHiPrimitive"]
+__all__ = ["GradAccum", "Mapped", "NullAccum", "VJPHiPrimitive"]
 
 
 class GradAccum:
@@ -148,7 +148,7 @@ class VJPHiPrimitive:
         if _same_rule("batch_dim_rule", type(self)):
             raise self._missing("vmap", "batch` or `batch_dim_rule")
         out_dim = self.batch_dim_rule(axis_data, dims)
-        return _Mapped(self, axis_data, dims, out_dim, args)(*args), out_dim
+        return Mapped(self, axis_data, dims, out_dim, args)(*args), out_dim
 
     def batch_dim_rule(self, axis_data: Any, dims: Any) -> Any:
         """The batch axis of the result, for those of the arguments."""
@@ -163,18 +163,14 @@ class VJPHiPrimitive:
         if tree != self.in_tree:
             raise TypeError(f"{self!r} takes arguments of the structure {self.in_tree}, got {tree}")
         if any(getattr(a, "is_high", False) for a in (*self.in_avals_flat, *self.out_avals_flat)):
-            return self._at_once(args, leaves)
+            from ferrax.experimental._high_primitives import apply
+
+            return apply(self, args, leaves)
         return self.out_tree.unflatten(call_hi_primitive_p.bind(*leaves, _prim=self))
 
-    def _at_once(self, args: Any, leaves: Sequence[Any]) -> Any:
-        """The result where a value is no array: programs and derivatives have none of these."""
-        arrays = [v for x, a in zip(leaves, self.in_avals_flat, strict=True) for v in _lowered(x, a)]
-        if any(map(_ferrax.is_tracer, arrays)) or not _ferrax.is_eager():
-            raise NotImplementedError(
-                f"{self!r} works on values that are no arrays: transformations of it are not implemented, since "
-                "ferrax's programs have arrays only"
-            )
-        return self.expand(*args)
+    def defines(self, name: str) -> bool:
+        """Whether the class defines a rule."""
+        return not _same_rule(name, type(self))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}[{self.params}]"
@@ -207,11 +203,7 @@ class VJPHiPrimitive:
         return self._results(self.expand(*self._args(leaves)), "`expand`")
 
 
-def _lowered(x: Any, aval: Any) -> list[Any]:
-    return aval.lower_val(x) if getattr(aval, "is_high", False) else [x]
-
-
-class _Mapped(VJPHiPrimitive):
+class Mapped(VJPHiPrimitive):
     """A primitive over a batch, every rule of it mapped."""
 
     def __init__(self, of: VJPHiPrimitive, axis_data: AxisData, dims: Any, out_dim: Any, args: Any):
@@ -222,6 +214,10 @@ class _Mapped(VJPHiPrimitive):
         self.params = {"of": of, "size": axis_data.size, "dims": _hashable(dims), "out_dim": _hashable(out_dim)}
         self._axes, self._out_axes = dims, out_dim
         super().__init__()
+
+    def defines(self, name: str) -> bool:
+        """Whether the primitive has a rule."""
+        return bool(self.params["of"].defines(name))
 
     def _over(self, f: Callable[..., Any], in_axes: Any, out_axes: Any) -> Callable[..., Any]:
         from ferrax._api import vmap
@@ -297,14 +293,13 @@ def _transposed(cts: Any, *leaves: Any, _prim: VJPHiPrimitive) -> list[Any]:
 
 def _differentiated(leaves: Any, tangents: Any, *, _prim: VJPHiPrimitive) -> tuple[Any, Any]:
     nonzero = [type(t) is not Zero for t in tangents]
-    kind, arrays = type(_prim), _ferrax.ArrayImpl
+    arrays = _ferrax.ArrayImpl
     dots = lambda: _prim._args([zeros_of(t.aval) if type(t) is Zero else t for t in tangents])
-    forward = not _same_rule("jvp", kind)
-    backward = not _same_rule("vjp_fwd", kind)
+    forward, backward = _prim.defines("jvp"), _prim.defines("vjp_fwd")
     if forward and not (backward and any(not isinstance(t, arrays) for t in tangents if type(t) is not Zero)):
         out, out_dot = _prim.jvp(_prim._args(leaves), dots())
         return _prim._results(out, "`jvp`"), _prim._results(out_dot, "`jvp`")
-    if not backward and not _same_rule("lin", kind):
+    if not backward and _prim.defines("lin"):
         out, kept = _prim.lin(_prim._args(nonzero), *_prim._args(leaves))
         return _prim._results(out, "`lin`"), _prim._results(_prim.linearized(kept, *dots()), "`linearized`")
     if not backward:

@@ -90,7 +90,7 @@ class OwnRule:
 def _by_user(rule: Callable[..., Any], order: int, equation: JaxprEqn, values: list[Any]) -> list[Any]:
     """What a user's rule gives, which may leave out series of zeros."""
     primitive, keys = equation.primitive, list(equation.params)
-    read = parameters(equation, *keys) if primitive._built_in else list(equation.params.values())
+    read = parameters(equation, *keys) if primitive._ferrax_built_in else list(equation.params.values())
     primals = [_value(v) for v in values]
     series_in = [_terms(v, order)[1:] for v in values]
     first, rest = rule(primals, series_in, **dict(zip(keys, read, strict=True)))

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ferrax import _ferrax, tree_util
-from ferrax._api import ShapeDtypeStruct
 from ferrax._boundary import expose as _expose
+from ferrax._shape_dtype import ShapeDtypeStruct
 from ferrax.sharding import _propagation
 from ferrax.sharding._entries import free
 

@@ -1,8 +1,9 @@
 """Primitives with rules of their own, and types of values that are no arrays: classes that others are derived from.
 
-`VJPHiPrimitive` works on arrays and trees of them, under all transformations that it has rules for. Programs have
-arrays only: a traced function gets other values made of traced arrays, and primitives work on these at once.
-Read next: `_hi_primitives.py`; `ferrax/_high_values.py`.
+`VJPHiPrimitive` works on arrays, other values and trees of them, under all transformations that it has rules for.
+Programs have arrays only: a traced function gets other values made of traced arrays, and a `HiPrimitive` works on these
+at once.
+Read next: `_hi_primitives.py`, `_high_primitives.py`; `ferrax/_high_values.py`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from ferrax.interpreters.ad import instantiate_zeros as instantiate_zeros, is_un
 __all__ = [
     "AbstractValue",
     "HiPrimitive",
+    "HiPspec",
     "HiType",
     "MutableHiType",
     "ShapedArray",
@@ -39,6 +41,7 @@ __all__ = [
 __getattr__ = _lend(
     __name__,
     {
+        "ferrax._ref_views": "TransformedRef",
         "ferrax.ref": "AbstractRef",
     },
 )
@@ -81,9 +84,46 @@ class HiType(AbstractValue):
         """The sum of two tangents; a class of types says which."""
         raise self._asked("vspace_add")
 
+    def dec_rank(self, size: int | None, spec: Any) -> Any:
+        """The type of the rows of a value; a class of types says which."""
+        raise self._asked("dec_rank")
+
+    def inc_rank(self, size: int | None, spec: Any) -> Any:
+        """The type of values stacked along a new axis; a class of types says which."""
+        raise self._asked("inc_rank")
+
+    def leading_axis_spec(self) -> Any:
+        """What `scan` gives `dec_rank` and `inc_rank` for the axis that it goes along; a class of types says what."""
+        raise self._asked("leading_axis_spec")
+
     def nospec(self, mesh: Any, check_vma: bool, all_names: tuple[Any, ...]) -> Any:
         """How a value that is nowhere divided is described for `shard_map`; a class of types says how."""
         raise self._asked("nospec")
+
+
+class HiPspec:
+    """How a value that is no array is divided: what `shard_map` is told of one in place of a `PartitionSpec`.
+
+    >>> import ferrax as jax
+    >>> jax.experimental.hijax.HiPspec().to_lo()
+    Traceback (most recent call last):
+    NotImplementedError: HiPspec does not define to_lo
+    """
+
+    def _asked(self, name: str) -> NotImplementedError:
+        return NotImplementedError(f"{type(self).__name__} does not define {name}")
+
+    def to_lo(self) -> tuple[Any, ...]:
+        """A `PartitionSpec` for each of the arrays that stand for a value; a class of specs says which."""
+        raise self._asked("to_lo")
+
+    def to_tangent_spec(self) -> Any:
+        """How a tangent is divided; a class of specs says how."""
+        raise self._asked("to_tangent_spec")
+
+    def to_ct_spec(self) -> Any:
+        """How a cotangent is divided; a class of specs says how."""
+        raise self._asked("to_ct_spec")
 
 
 class MutableHiType(AbstractValue):

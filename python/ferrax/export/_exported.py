@@ -8,9 +8,10 @@ Read next: `_format.py` for the bytes, `_trees.py` for structures.
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,25 +19,28 @@ import ml_dtypes
 import numpy as np
 
 from ferrax import _ferrax, tree_util
-from ferrax._api import ShapeDtypeStruct, jit
+from ferrax._api import jit
 from ferrax._core import ShapedArray, asarray
 from ferrax._derivatives import vjp
 from ferrax._evaluate import evaluate, traced
+from ferrax._shape_dtype import ShapeDtypeStruct
 from ferrax._shapes import is_symbolic_dim
 from ferrax._texts import differences, short
 from ferrax.custom_derivatives import custom_vjp
 from ferrax.dtypes import issubdtype
+from ferrax.export._checks import NEWEST, OLDEST, check_donation, convention, note_use, noting
 from ferrax.export._format import pack, unpack
 from ferrax.export._shardings import (
     of_arguments,
     of_results,
+    over,
+    over_mesh_in_use,
     placed,
     placed_results,
     read_sharding,
     write_sharding,
 )
 from ferrax.export._trees import read_tree, write_tree
-from ferrax.sharding import NamedSharding
 from ferrax.sharding._jit import without_placing
 
 __all__ = [
@@ -49,8 +53,8 @@ __all__ = [
     "minimum_supported_calling_convention_version",
 ]
 
-minimum_supported_calling_convention_version = 9
-maximum_supported_calling_convention_version = 10
+minimum_supported_calling_convention_version = OLDEST
+maximum_supported_calling_convention_version = NEWEST
 
 # operations that carry functions of Python's, and the parameter with the program that they stand for
 _RULES = {
@@ -114,6 +118,8 @@ class Exported:
       mlir_module_serialized: the program in ferrax's own form (`export/_format.py`).
       calling_convention_version: of JAX's, for compatibility.
       module_kept_var_idx: numbers of all arguments.
+      uses_global_constants: whether its program depends on sizes or on the platform that it is called on; one that
+        calls such a function does, too.
 
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> exported = jax.export.export(jax.jit(jnp.sin))(jax.ShapeDtypeStruct((2,), jnp.float32))
@@ -156,16 +162,28 @@ class Exported:
         from ferrax._stablehlo_text import readable
         from ferrax._stages import result_names
 
-        text = str(_ferrax.stablehlo_text(self._program, [], True))
-        return readable(text, self.fun_name, result_names(self.out_tree))
+        text = readable(
+            str(_ferrax.stablehlo_text(self._program, [], True)), self.fun_name, result_names(self.out_tree)
+        )
+        text = _named(text, self.fun_name, unpack(self.mlir_module_serialized)[0].get("names"))
+        dependent = f"jax.uses_shape_polymorphism = {str(self.uses_global_constants).lower()}"
+        return text.replace(" attributes {", f" attributes {{{dependent}, ", 1)
 
     def in_shardings_jax(self, mesh: Any) -> tuple[Any, ...]:
-        """Shardings of the arguments on a mesh; None for those that it was exported without."""
-        return tuple(None if s is None else NamedSharding(mesh, s.spec) for s in self._in_named_shardings)
+        """Shardings of the arguments on a mesh; None for those that it was exported without.
+
+        Raises:
+          ValueError: the mesh is of another size, or has other axes, than the one of the export.
+        """
+        return tuple(None if s is None else over(mesh, s) for s in self._in_named_shardings)
 
     def out_shardings_jax(self, mesh: Any) -> tuple[Any, ...]:
-        """Shardings of the results on a mesh; None for those that follow from the arguments'."""
-        return tuple(None if s is None else NamedSharding(mesh, s.spec) for s in self._out_named_shardings)
+        """Shardings of the results on a mesh; None for those that follow from the arguments'.
+
+        Raises:
+          ValueError: the mesh is of another size, or has other axes, than the one of the export.
+        """
+        return tuple(None if s is None else over(mesh, s) for s in self._out_named_shardings)
 
     def has_vjp(self) -> bool:
         """Whether the function can be differentiated."""
@@ -211,6 +229,8 @@ class Exported:
             raise ValueError(self._wrong_tree(tree))
         values = [asarray(x) for x in leaves]
         self._check(values)
+        if self.uses_global_constants:
+            note_use()
         values = placed(self.fun_name, self._in_named_shardings, self.nr_devices, values)
         outs = _called(self)(*values)
         return self.out_tree.unflatten(placed_results(self._out_named_shardings, values, outs))
@@ -373,7 +393,8 @@ def export(
       A function of arguments (arrays, or `ShapeDtypeStruct`s of their types) that gives an `Exported`.
 
     Raises:
-      ValueError: the function is not jitted.
+      ValueError: the function is not jitted, or the setting `jax_export_calling_convention_version` is none that is
+        known.
       NotImplementedError: it calls Python, or has an operation that is not implemented for symbolic sizes.
 
     >>> import ferrax as jax, ferrax.numpy as jnp
@@ -381,9 +402,9 @@ def export(
     >>> print(exported.call(4.0), jax.grad(exported.call)(4.0))
     8.0 2.0
     """
-    if _is_library_function(fun_jit):
-        fun_jit = jit(fun_jit)
     jitted, shardings_of = without_placing(fun_jit)
+    if not isinstance(jitted, _ferrax.jit_type()) and _is_library_function(jitted):
+        jitted = jit(jitted)
     if not isinstance(jitted, _ferrax.jit_type()):
         raise ValueError(f"Function to be exported must be the result of `jit` but is: {short(fun_jit)}")
     if _override_lowering_rules:
@@ -397,7 +418,10 @@ def export(
             from ferrax._symbolic._programs import check_scopes
 
             check_scopes(args, kwargs, getattr(jitted, "__name__", "<unnamed function>"))
-        stage = jitted.trace(*args, **kwargs)
+        version = convention()
+        with noting(jitted) as uses:
+            stage = jitted.trace(*args, **kwargs)
+        check_donation(wanted, stage.donate_argnums)
         program = stage.jaxpr
         if program.captured:
             raise ValueError("a function that closes over traced values cannot be exported")
@@ -407,8 +431,20 @@ def export(
         if shardings_of is not None:
             asked = shardings_of(args, kwargs)
             shardings = [x if s is None else SimpleNamespace(sharding=s) for s, x in zip(asked, shardings, strict=True)]
-        return _exported(
-            stage.fun_name, program, stage.in_tree, stage.out_tree, wanted, tuple(disabled_checks), shardings
+        exported = _exported(
+            stage.fun_name,
+            program,
+            stage.in_tree,
+            stage.out_tree,
+            wanted,
+            tuple(disabled_checks),
+            shardings,
+            devices=over_mesh_in_use(),
+        )
+        return replace(
+            exported,
+            calling_convention_version=version,
+            uses_global_constants=exported.uses_global_constants or uses[0],
         )
 
     return exporter
@@ -433,14 +469,37 @@ def _without_rules(program: Any) -> Any:
         if inner:
             return evaluate(equation.params[inner], values, rule)
         primitive = equation.primitive
-        if primitive._built_in:
+        if primitive._ferrax_built_in:
             return None
         # one of Python's is known by its name here alone: what it is lowered to takes its place
         types = [_ferrax.typeof(x) for x in values]
-        lowered = traced(lambda *args: primitive._lower(list(args), equation.params), types, "export")
+        lowered = traced(lambda *args: primitive._ferrax_lower(list(args), equation.params), types, "export")
         return evaluate(lowered, [*lowered.captured, *values], rule)
 
     return traced(lambda *args: evaluate(program, args, rule), program.in_avals)
+
+
+_ARGUMENT = re.compile(r"(%arg(\d+): tensor<[^>]*>(?: \{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})?)(?=[,)])")
+
+
+def _named(text: str, name: str, arguments: Any) -> str:
+    """The text of a module with the names of the function and its arguments, which the program in the file lacks."""
+    text = text.replace('loc("jit()/', f'loc("jit({name})/')
+    if not isinstance(arguments, list) or not all(isinstance(x, str) for x in arguments):
+        return text
+    lines = text.split("\n")
+    # the main function comes first
+    at = next((i for i, line in enumerate(lines) if "func.func public @main" in line), None)
+    if at is None:
+        return text
+
+    def with_name(found: re.Match[str]) -> str:
+        number = int(found[2])
+        return f'{found[1]} loc("{arguments[number]}")' if number < len(arguments) else found[1]
+
+    head, arrow, results = lines[at].partition(" -> ")
+    lines[at] = _ARGUMENT.sub(with_name, head) + arrow + results
+    return "\n".join(lines)
 
 
 def _exported(
@@ -451,12 +510,16 @@ def _exported(
     platforms: tuple[str, ...],
     disabled: tuple[Any, ...],
     arguments: Sequence[Any],
+    results: Sequence[Any] | None = None,
+    devices: int = 1,
 ) -> Exported:
+    results = of_results(program) if results is None else results
     plain = _without_rules(program)
     text, consts = _ferrax.write_program(plain)
     header: dict[str, Any] = {"program": text}
     if any(is_symbolic_dim(d) for aval in program.in_avals for d in aval.shape):
         header = _with_symbolic_sizes(plain, text)
+    header["names"] = list(program.jaxpr.debug_info.arg_names or ())
     in_avals, out_avals = tuple(program.in_avals), tuple(program.out_avals)
     exported = Exported(
         fun_name=name,
@@ -464,7 +527,7 @@ def _exported(
         in_avals=in_avals,
         out_tree=out_tree,
         out_avals=out_avals,
-        **_places([*arguments, *(SimpleNamespace(sharding=s) for s in of_results(program))], len(in_avals)),
+        **_places([*arguments, *(SimpleNamespace(sharding=s) for s in results)], len(in_avals), devices),
         platforms=platforms,
         ordered_effects=(),
         unordered_effects=(),
@@ -472,7 +535,7 @@ def _exported(
         mlir_module_serialized=bytes(pack(header, [np.asarray(c) for c in consts])),
         calling_convention_version=maximum_supported_calling_convention_version,
         module_kept_var_idx=tuple(range(len(in_avals))),
-        uses_global_constants=False,
+        uses_global_constants="sizes" in header or len(platforms) > 1,
         _get_vjp=lambda exported: _pullback(exported, program),
     )
     # what cannot be read back is no export
@@ -502,9 +565,17 @@ def _with_symbolic_sizes(program: Any, text: str) -> dict[str, Any]:
     return {"program": text, "sizes": [str(s) for s in sizes]}
 
 
-def _places(leaves: Sequence[Any], arguments: int) -> dict[str, Any]:
-    """The fields that say where arguments and results are, from things with a sharding for each of them."""
+def _places(leaves: Sequence[Any], arguments: int, otherwise: int = 1) -> dict[str, Any]:
+    """The fields that say where arguments and results are, from things with a sharding for each of them.
+
+    Args:
+      leaves: the arguments, and the results.
+      arguments: how many of these are arguments.
+      otherwise: the number of devices, where none of them has a sharding.
+    """
     shardings, devices = of_arguments(leaves)
+    if all(s is None for s in shardings):
+        devices = otherwise
     results = len(shardings) - arguments
     return {
         "_has_named_shardings": True,
@@ -541,9 +612,19 @@ def _pullback(exported: Exported, program: Any) -> Exported:
     pulled.__name__ = f"{exported.fun_name}_vjp"
     types = [*exported.in_avals, *(a if _differs(a) else ShapedArray(a.shape, bool) for a in exported.out_avals)]
     structs = [ShapeDtypeStruct(a.shape, a.dtype) for a in types]
-    whole: Any = export(jit(pulled), platforms=exported.platforms, disabled_checks=exported.disabled_safety_checks)
-    result: Exported = whole(*structs)
-    return result
+    stage = jit(pulled).trace(*structs)
+    cotangents = exported._in_named_shardings
+    return _exported(
+        pulled.__name__,
+        stage.jaxpr,
+        stage.in_tree,
+        stage.out_tree,
+        exported.platforms,
+        tuple(exported.disabled_safety_checks),
+        [SimpleNamespace(sharding=s) for s in (*cotangents, *exported._out_named_shardings)],
+        cotangents,
+        exported.nr_devices,
+    )
 
 
 def _fields(e: Exported) -> dict[str, Any]:
@@ -562,6 +643,8 @@ def _fields(e: Exported) -> dict[str, Any]:
         "platforms": list(e.platforms),
         "disabled_safety_checks": [c._impl for c in e.disabled_safety_checks],
         "calling_convention_version": e.calling_convention_version,
+        "uses_global_constants": e.uses_global_constants,
+        "nr_devices": e.nr_devices,
         "symbolic_constraints": None if symbolic is None else symbolic.scope._texts,
     }
 
@@ -620,7 +703,7 @@ def _read(fields: dict[str, Any], parts: list[Any]) -> Exported:
         in_avals=in_avals,
         out_tree=out_tree,
         out_avals=out_avals,
-        **_places(places, len(in_avals)),
+        **_places(places, len(in_avals), int(fields.get("nr_devices", 1))),
         platforms=tuple(map(str, fields["platforms"])),
         ordered_effects=(),
         unordered_effects=(),
@@ -628,7 +711,7 @@ def _read(fields: dict[str, Any], parts: list[Any]) -> Exported:
         mlir_module_serialized=parts[0].tobytes(),
         calling_convention_version=int(fields["calling_convention_version"]),
         module_kept_var_idx=tuple(range(len(in_avals))),
-        uses_global_constants=False,
+        uses_global_constants=bool(fields.get("uses_global_constants", False)),
         _get_vjp=None if pullback is None else lambda _: pullback,
     )
 

@@ -13,8 +13,18 @@ import numpy as np
 
 from ferrax import _ferrax
 from ferrax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
+from ferrax.sharding._context import context_mesh
 
-__all__ = ["of_arguments", "of_results", "placed", "placed_results", "read_sharding", "write_sharding"]
+__all__ = [
+    "of_arguments",
+    "of_results",
+    "over",
+    "over_mesh_in_use",
+    "placed",
+    "placed_results",
+    "read_sharding",
+    "write_sharding",
+]
 
 
 def of_arguments(leaves: Sequence[Any]) -> tuple[tuple[Any, ...], int]:
@@ -32,6 +42,24 @@ def of_arguments(leaves: Sequence[Any]) -> tuple[tuple[Any, ...], int]:
     if len(sizes) > 1:
         raise ValueError(f"the arguments' meshes have different numbers of devices: {sorted(sizes)}")
     return found, sizes.pop()
+
+
+def over(mesh: Any, sharding: Any) -> NamedSharding:
+    """A sharding over an abstract mesh, over another mesh with the same axes.
+
+    Raises:
+      ValueError: it has others.
+    """
+    own, other = sharding.mesh, _abstract(mesh)
+    if (own.axis_sizes, own.axis_names, own.axis_types) != (other.axis_sizes, other.axis_names, other.axis_types):
+        raise ValueError(f"NamedSharding new mesh {mesh} does not match the mesh used for export {own}.")
+    return NamedSharding(mesh, sharding.spec)
+
+
+def over_mesh_in_use() -> int:
+    """The number of devices of the mesh in use; 1 without one."""
+    mesh = context_mesh()
+    return 1 if mesh is None else math.prod(mesh.axis_sizes)
 
 
 def _abstract(mesh: Any) -> Any:

@@ -1,12 +1,14 @@
 """Structures of arguments and results in files: nested lists of JSON.
 
-Tuples, lists, dictionaries with keys of strings or integers, and None are known; other nodes by the names that users
-register. Read next: `_format.py`, which writes the lists.
+Tuples, lists, dictionaries with keys of strings or integers, `OrderedDict`s with keys of strings, and None are known;
+other nodes by the names that users register. Read next: `_format.py`, which writes the lists.
 """
 
 from __future__ import annotations
 
 import base64
+import collections
+import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -28,7 +30,7 @@ _by_type: dict[type, _Known] = {}
 _by_name: dict[str, _Known] = {}
 
 
-def _register(known: _Known) -> None:
+def _check_new(known: _Known) -> None:
     other = _by_type.get(known.nodetype) or _by_name.get(known.name)
     if known.nodetype in _by_type:
         raise ValueError(
@@ -40,6 +42,10 @@ def _register(known: _Known) -> None:
             f"Duplicate serialization registration for serialized_name `{known.name}`. Previous registration was for "
             f"type `{other.nodetype}`."  # type: ignore[union-attr]
         )
+
+
+def _register(known: _Known) -> None:
+    _check_new(known)
     _by_type[known.nodetype] = _by_name[known.name] = known
 
 
@@ -64,7 +70,8 @@ def register_pytree_node_serialization(
       `nodetype`.
 
     Raises:
-      ValueError: the class or the name is registered already.
+      ValueError: the class or the name is registered already, or the class is no node of trees and there is no
+        `from_children`.
 
     >>> import ferrax as jax
     >>> @jax.tree_util.register_pytree_node_class
@@ -80,8 +87,23 @@ def register_pytree_node_serialization(
     ...     Pair, serialized_name="doc.Pair", serialize_auxdata=lambda aux: b"", deserialize_auxdata=lambda b: None
     ... )
     """
-    _register(_Known(nodetype, serialized_name, serialize_auxdata, deserialize_auxdata, from_children))
+    known = _Known(nodetype, serialized_name, serialize_auxdata, deserialize_auxdata, from_children)
+    _check_new(known)
+    if from_children is None and not _is_node(nodetype):
+        raise ValueError(
+            "If `from_children` is not present, you must call first `jax.tree_util.register_pytree_node` for "
+            f"{nodetype}"
+        )
+    _register(known)
     return nodetype
+
+
+def _is_node(nodetype: type) -> bool:
+    """Whether a class is registered as a node of trees; named tuples are nodes without that."""
+    try:
+        return not str(_node(nodetype, None, [])).startswith("PyTreeDef(CustomNode(namedtuple[")
+    except ValueError:
+        return False
 
 
 def register_namedtuple_serialization(nodetype: type, *, serialized_name: str) -> type:
@@ -116,6 +138,18 @@ def register_namedtuple_serialization(nodetype: type, *, serialized_name: str) -
     return nodetype
 
 
+def _write_keys(keys: Any) -> bytes:
+    """The keys of an `OrderedDict`."""
+    if not all(isinstance(key, str) for key in keys):
+        raise NotImplementedError(f"serialization of OrderedDict with keys that are no strings: {keys}")
+    return json.dumps(list(keys)).encode()
+
+
+_register(
+    _Known(collections.OrderedDict, "collections.OrderedDict", _write_keys, lambda b: tuple(json.loads(bytes(b))), None)
+)
+
+
 def write_tree(tree: Any) -> Any:
     """A structure as JSON."""
     data = tree.node_data()
@@ -132,7 +166,7 @@ def write_tree(tree: Any) -> Any:
     if known is None:
         how = "register_namedtuple_serialization" if hasattr(kind, "_fields") else "register_pytree_node_serialization"
         raise ValueError(
-            f"Cannot serialize PyTree node of type {kind}: call `jax.export.{how}` for it first"
+            f"Cannot serialize PyTreeDef containing an unregistered type `{kind}`: call `jax.export.{how}` for it first"
             + (" (dictionaries have keys of strings or integers in files)" if kind is dict else "")
         )
     return ["node", known.name, base64.b64encode(bytes(known.write(aux))).decode(), *children]

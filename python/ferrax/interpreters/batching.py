@@ -18,6 +18,7 @@ from ferrax._primitives import (
     fancy_primitive_batchers as fancy_primitive_batchers,
     primitive_batchers as primitive_batchers,
 )
+from ferrax._vmappable import register_vmappable as register_vmappable, unregister_vmappable as unregister_vmappable
 
 __all__ = [
     "AxisData",
@@ -31,6 +32,8 @@ __all__ = [
     "moveaxis",
     "not_mapped",
     "primitive_batchers",
+    "register_vmappable",
+    "unregister_vmappable",
 ]
 
 #: The batch axis of a value that is not mapped.

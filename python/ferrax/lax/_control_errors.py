@@ -65,10 +65,14 @@ def _argument_name(fun: Callable[..., Any], position: int, default: str) -> str:
 
 
 def _why(a: Any, b: Any) -> str:
-    shapes, dtypes = a.shape != b.shape, a.dtype != b.dtype
-    if not shapes and not dtypes:
-        return "shardings" if _varies(a) == _varies(b) else "manual axis types"
-    return "shapes and dtypes" if shapes and dtypes else "shapes" if shapes else "dtypes"
+    """What does not match in two types: `the dtypes do not match, and the shapes do not match`."""
+    differs = {
+        "dtypes": a.dtype != b.dtype,
+        "shapes": a.shape != b.shape,
+        "manual axis types": _varies(a) != _varies(b),
+    }
+    texts = [f"the {what} do not match" for what, d in differs.items() if d] or ["the shardings do not match"]
+    return ", and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
 
 
 def _advice(lines: Sequence[tuple[Any, Any, str]]) -> str:
@@ -130,8 +134,7 @@ def carry_error(
     def line(i: int) -> str:
         return (
             f"{_of_carry(carry, tree, i)} has type {type_text(given[i])} but the "
-            f"corresponding output carry component has type {type_text(got[i])}, so the {_why(given[i], got[i])} do "
-            "not match"
+            f"corresponding output carry component has type {type_text(got[i])}, so {_why(given[i], got[i])}"
         )
 
     differ = [i for i, (a, b) in enumerate(zip(given, got, strict=True)) if not same_type(a, b)]
@@ -157,7 +160,7 @@ def _sentences(texts: Sequence[str]) -> str:
     """One sentence, or a list of the first ones."""
     if len(texts) == 1:
         return f"{texts[0][0].upper()}{texts[0][1:]}."
-    return first_lines(range(len(texts)), texts.__getitem__)[1:]
+    return first_lines(range(len(texts)), texts.__getitem__)[1:].replace("\n", ";\n") + "."
 
 
 def branches_error(
@@ -210,7 +213,7 @@ def _output_line(tree: Any, given: Sequence[Any], got: Sequence[Any], first: str
     at = _at(_ferrax.tree_leaf_path(tree, i))
     return (
         f"the output of {first}{at} has type {type_text(given[i])} but the corresponding output of {label} has type "
-        f"{type_text(got[i])}, so the {_why(given[i], got[i])} do not match"
+        f"{type_text(got[i])}, so {_why(given[i], got[i])}"
     )
 
 

@@ -17,6 +17,8 @@ import numpy as np
 
 from ferrax import _ferrax, tree_util
 from ferrax._core import result_type
+from ferrax._high_tangents import branches_of_values, closed, has_values, opened, scan_of_values
+from ferrax._high_values import classes as high_classes
 from ferrax._shapes import static_size
 from ferrax._texts import listed, short
 from ferrax.errors import ConcretizationTypeError, TracerIntegerConversionError
@@ -114,7 +116,8 @@ def _traced_carry(name: str, fun: Callable[..., Any], carry: Any, rest: Sequence
 
 def is_pair(tree: Any) -> bool:
     """Whether a structure is that of a tuple or list of two."""
-    return len(tree.children()) == 2 and isinstance(tree.unflatten([0] * tree.num_leaves), (tuple, list))
+    node = tree.node_data()
+    return node is not None and issubclass(node[0], (tuple, list)) and len(tree.children()) == 2
 
 
 def _types(program: Any) -> str:
@@ -172,6 +175,8 @@ def _scan(
     """`scan`, for a loop that the user asked for by the name `asked`, with the function `of` where that is not `f`."""
     if not callable(f):
         raise TypeError("lax.scan: f argument should be a callable.")
+    if high_classes and of is None and has_values((init, xs)):
+        return _scan_of_values(asked, f, init, xs, length, reverse, unroll)
     rows, rows_tree = tree_util.tree_flatten(xs)
     if _any_reference(rows) or _any_reference(tree_util.tree_leaves(init)):
         from ferrax._refs_loops import scan_of_references
@@ -212,6 +217,11 @@ def _scan(
             f"The arrays in xs have the shapes {listed(x.shape for x in rows)}."
         )
     assert length is not None
+    if _ferrax.is_tracer(unroll):
+        raise ConcretizationTypeError(
+            "The `unroll` argument to `scan` expects a concrete `int` or `bool` value, got "
+            f"{short(unroll)}, which is traced."
+        )
     if isinstance(unroll, bool):
         unroll = max(length, 1) if unroll else 1
     elif unroll < 0:
@@ -222,7 +232,12 @@ def _scan(
         _check_rows(rows)
     row_types = rows_tree.unflatten([_ferrax.row_type(x) for x in rows])
     clock = _ferrax.trace_clock()
-    program, carry, _ = _traced_carry("scan", f, init, (row_types,), True, of)
+    try:
+        program, carry, _ = _traced_carry("scan", f, init, (row_types,), True, of)
+    except _ferrax.ReferenceUsed:
+        if not high_classes or of is not None:
+            raise
+        return _scan_of_values(asked, f, init, xs, length, reverse, unroll)
     if _ferrax.references_since(clock) and (refs := _found(clock)):
         from ferrax._refs import differentiated
         from ferrax._refs_calls import scan as scan_with
@@ -232,6 +247,14 @@ def _scan(
         return scan_with(refs, loop, f, init, differentiated([*carry, *rows, *program.captured]), plain)
     outs = _ferrax.bind_scan(program, [*carry, *rows], length, len(carry), reverse, unroll, asked)
     return program.out_tree.unflatten(outs)
+
+
+def _scan_of_values(
+    asked: str, f: Callable[..., Any], init: Any, xs: Any, length: int | None, reverse: bool, unroll: int | bool
+) -> Any:
+    """`scan` where there are values that are no arrays."""
+    again = lambda step, first, rows: _scan(asked, step, first, rows, length, reverse, unroll, f)
+    return scan_of_values(again, f, init, xs)
 
 
 def _check_rows(rows: Sequence[Any]) -> None:
@@ -294,6 +317,9 @@ def _while_loop(
         raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
     if _unjitted.wanted() and (found := _unjitted.while_loop(cond_fun, body_fun, init_val)):
         return found[0]
+    if high_classes and has_values(init_val):
+        test, body = branches_of_values([cond_fun, body_fun])
+        return opened(_while_loop(asked, test, body, closed(init_val, whole=True), of or body_fun))
     if _any_reference(tree_util.tree_leaves(init_val)):
         from ferrax._refs_loops import with_own_carry
 
@@ -451,6 +477,9 @@ def _run_branches(
         traced = {i: _ferrax.trace_to_jaxpr(branches[i], operands, None, name) for i in order}
         programs = [traced[first[id(b)]] for b in branches]  # one that is there twice is called once
     except _ferrax.ReferenceUsed:
+        if high_classes and not hasattr(branches[0], "of_values"):
+            given = closed(operands, whole=True)
+            return opened(_run_branches(name, labels, branches_of_values(branches), index, given))
         from ferrax._refs_calls import closed_over
 
         return _run_branches(name, labels, *closed_over(name, branches, index, operands))

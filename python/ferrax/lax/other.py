@@ -57,7 +57,8 @@ def platform_dependent(
     if chosen is None:
         known = ", ".join(sorted(per_platform)) or "none"
         raise NotImplementedError(
-            f"platform_dependent has no function for the platform {platform!r} and no default; it has {known}"
+            f"MLIR translation rule for platform_dependent not found for platform {platform}: it has functions for "
+            f"{known}, and no default"
         )
     shapes = {name: eval_shape(f, *args) for name, f in functions.items()}
     first, *others = shapes.items()
@@ -256,7 +257,7 @@ def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:
     (2, 3)
     """
     import ferrax.numpy as jnp
-    from ferrax._api import ShapeDtypeStruct
+    from ferrax._shape_dtype import ShapeDtypeStruct
     from ferrax.experimental import io_callback
 
     a, b = jnp.asarray(a), jnp.asarray(b)

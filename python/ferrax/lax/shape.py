@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrax._ferrax import Array, Tracer, explicit_in_use, lax as _lax
+from ferrax._ferrax import Array, KeyTy, Tracer, explicit_in_use, lax as _lax
 from ferrax._out_sharding import with_out_sharding
 from ferrax._shapes import static_sizes
 from ferrax.dtypes import issubdtype
@@ -379,7 +379,22 @@ def full(shape: Sequence[int], fill_value: ArrayLike, dtype: Any = None, *, shar
     """
     if sharding is not None:
         return with_out_sharding(lambda: full(shape, fill_value, dtype), sharding, "lax.full")
+    if isinstance(dtype, KeyTy) and not _is_key(fill_value):
+        return _keys_of_words(shape, fill_value, dtype)
     return _lax.full(shape, in_floats(fill_value, dtype), dtype)
+
+
+def _is_key(x: Any) -> bool:
+    return isinstance(getattr(x, "dtype", None), KeyTy)
+
+
+def _keys_of_words(shape: Sequence[int], word: ArrayLike, dtype: KeyTy) -> Array:
+    """Keys of which each word is a number."""
+    from ferrax import random
+    from ferrax.lax.conversion import convert_element_type
+
+    word = convert_element_type(word, np.uint32)
+    return random.wrap_key_data(_lax.full((*shape, dtype.itemsize // 4), word, np.uint32))
 
 
 def full_like(x: ArrayLike, fill_value: ArrayLike, dtype: Any = None, shape: Any = None, sharding: Any = None) -> Array:
@@ -401,6 +416,10 @@ def full_like(x: ArrayLike, fill_value: ArrayLike, dtype: Any = None, shape: Any
     [7. 7.]
     """
     fill_value = in_floats(fill_value, dtype if dtype is not None else getattr(x, "dtype", None))
+    if (isinstance(dtype, KeyTy) or (dtype is None and _is_key(x))) and not _is_key(fill_value):
+        own: Any = x
+        key_type = own.dtype if dtype is None else dtype
+        fill_value = _keys_of_words((), fill_value, key_type)
     if sharding is not None:
         return with_out_sharding(lambda: full_like(x, fill_value, dtype, shape), sharding, "lax.full_like")
     concrete = isinstance(x, Array) and not isinstance(x, Tracer) and x.committed

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from ferrax._ferrax import Array, lax as _lax
+from ferrax._shapes import is_symbolic_dim
+from ferrax.lax.slicing import slice_in_dim
 from ferrax.typing import ArrayLike
 
 __all__ = ["approx_max_k", "approx_min_k", "sort", "sort_key_val", "top_k"]
@@ -84,6 +86,9 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Array]:
       >>> lax.top_k(jnp.array([1.0, 5.0, 3.0]), 2)
       [Array([5., 3.], dtype=float32), Array([1, 2], dtype=int32)]
     """
+    if is_symbolic_dim(k):
+        every = _lax.top_k(operand, np.shape(operand)[axis], axis)
+        return [slice_in_dim(x, 0, k, axis=axis) for x in every]
     return _lax.top_k(operand, k, axis)
 
 

@@ -349,6 +349,10 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     return lax.convert_element_type(result, x.dtype)
 
 
+class OddSizeError(ValueError, AssertionError):
+    """An axis that has no halves: a bad value, which JAX asserts."""
+
+
 @jit(static_argnames=("axis",))
 def glu(x: ArrayLike, axis: Any = -1) -> Array:
     """Gated linear unit: the first half along an axis times the sigmoid of the second.
@@ -361,7 +365,7 @@ def glu(x: ArrayLike, axis: Any = -1) -> Array:
       Array with half the size of ``x`` along ``axis``.
 
     Raises:
-      ValueError: the size along ``axis`` is odd.
+      ValueError: the size along ``axis`` is odd; it is an AssertionError too, as in JAX.
 
     >>> import ferrax.nn, ferrax.numpy as jnp
     >>> ferrax.nn.glu(jnp.array([2.0, 0.0]))
@@ -370,7 +374,7 @@ def glu(x: ArrayLike, axis: Any = -1) -> Array:
     x = to_array("glu", x)
     size = x.shape[axis]
     if size % 2:
-        raise ValueError(f"glu halves axis {axis}, whose size must be even; x has shape {x.shape}")
+        raise OddSizeError(f"glu halves axis {axis}, whose size must be even; x has shape {x.shape}")
     first, second = jnp.split(x, 2, axis)
     return first * sigmoid(second)
 

@@ -17,9 +17,10 @@ import ferrax.numpy as jnp
 from ferrax import config, custom_jvp, debug_nans, jit, lax
 from ferrax._core import canonicalize_dtype, concrete_or_error
 from ferrax._ferrax import Array
+from ferrax._one_program import one_program
 from ferrax._shapes import is_symbolic_dim
 from ferrax.nn._arguments import to_array, to_inexact
-from ferrax.numpy._args import entries
+from ferrax.numpy._args import entries, without_names
 from ferrax.numpy._dtype_functions import dtype_kind, inexact_dtype
 from ferrax.typing import ArrayLike, DTypeLike
 
@@ -76,6 +77,7 @@ def log_softmax(x: ArrayLike, axis: Any = -1, where: ArrayLike | None = None) ->
     return result if where is None else jnp.where(where, result, -jnp.inf)
 
 
+@one_program("axis")
 def softmax(x: ArrayLike, axis: Any = -1, where: ArrayLike | None = None) -> Array:
     """``exp(x)`` scaled so that it sums to 1 along an axis.
 
@@ -111,6 +113,7 @@ def _softmax_jvp(axis: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...])
     return result, result * (slope - jnp.sum(result * slope, axis, where=where, keepdims=True))
 
 
+@one_program("axis", "keepdims", "return_sign")
 def logsumexp(
     a: ArrayLike,
     axis: Any = None,
@@ -147,14 +150,16 @@ def logsumexp(
         dtype = inexact_dtype(dtype)
         a, b = lax.convert_element_type(a, dtype), lax.convert_element_type(b, dtype)
         a = jnp.where(b != 0, a, -jnp.inf)
+    axis, names = without_names(axis)
     axes = _axes(axis, jnp.broadcast_shapes(a.shape, jnp.shape(where)) if where is not None else a.shape)
-    peak = jnp.max(a.real, axis=axes, keepdims=keepdims, where=where, initial=-jnp.inf)
+    over = (*axes, *names)
+    peak = jnp.max(a.real, axis=over, keepdims=keepdims, where=where, initial=-jnp.inf)
     peak = lax.stop_gradient(lax.select(jnp.isfinite(peak), peak, lax.full_like(peak, 0)))
     shift = (peak if keepdims else jnp.expand_dims(peak, axes)).astype(a.dtype)
     terms = jnp.exp(a - shift)
     if b is not None:
         terms = terms * b
-    total = jnp.sum(terms, axis=axes, keepdims=keepdims, where=where)
+    total = jnp.sum(terms, axis=over, keepdims=keepdims, where=where)
     sign = lax.sign(total)
     is_complex = jnp.issubdtype(total.dtype, jnp.complexfloating)
     if return_sign or not is_complex:
@@ -311,4 +316,5 @@ def _count(x, axis, where, keepdims, dtype):
     if where is not None:
         counted = jnp.broadcast_to(jnp.asarray(where), x.shape)
         return jnp.sum(counted, axis=axis, keepdims=keepdims, dtype=dtype)
-    return jnp.asarray(math.prod(x.shape[i] for i in _axes(axis, x.shape)), dtype)
+    axis, names = without_names(axis)
+    return jnp.asarray(math.prod([*(x.shape[i] for i in _axes(axis, x.shape)), *map(lax.axis_size, names)]), dtype)

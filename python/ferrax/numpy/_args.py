@@ -160,6 +160,20 @@ def normalize_axes(
     return axes
 
 
+def without_names(axis: Any) -> tuple[Any, tuple[str, ...]]:
+    """The axes of an array among `axis`, and the names of mapped axes among it."""
+    if isinstance(axis, str):
+        return (), (axis,)
+    if not isinstance(axis, (tuple, list)):
+        return axis, ()
+    names = tuple(a for a in axis if isinstance(a, str))
+    if not names:
+        return axis, names
+    if len(set(names)) != len(names):
+        raise ValueError(f"duplicate value in 'axis': {tuple(axis)}")
+    return tuple(a for a in axis if not isinstance(a, str)), names
+
+
 def shape_of(x: Any) -> tuple[int, ...]:
     """The shape of an array, of a number, or of what makes an array of itself."""
     return tuple(np.shape(x.__jax_array__() if hasattr(x, "__jax_array__") else x))

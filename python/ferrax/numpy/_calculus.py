@@ -13,6 +13,7 @@ import numpy as np
 
 from ferrax import lax
 from ferrax._core import asarray
+from ferrax._one_program import one_program
 from ferrax._shapes import max_dim
 from ferrax._texts import short
 from ferrax.numpy import _reductions, _shape
@@ -41,6 +42,7 @@ def _beside(x: Array, axis: int, start: int, stop: int | None) -> Array:
     return lax.slice_in_dim(x, start, x.shape[axis] + stop if stop is not None else None, axis=axis)
 
 
+@one_program("n", "axis")
 def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = None,
          append: ArrayLike | None = None) -> Array:  # fmt: skip
     """Differences of neighbours along an axis.
@@ -87,6 +89,7 @@ def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = N
     return x
 
 
+@one_program()
 def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None) -> Array:
     """Differences of neighbours in the flattened array.
 
@@ -136,6 +139,7 @@ def _uneven_gradient(x: Array, axis: int, places: Array) -> Array:
     return lax.concatenate([ends[0], middle, ends[1]], axis)
 
 
+@one_program("axis", "edge_order")
 def gradient(f: ArrayLike, *varargs: ArrayLike, axis: int | Sequence[int] | None = None,
              edge_order: int | None = None) -> Any:  # fmt: skip
     """The gradient of sampled values: central differences inside, one-sided ones at the ends.
@@ -179,6 +183,7 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: int | Sequence[int] | None
     return results[0] if len(results) == 1 else results
 
 
+@one_program("axis")
 def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
     """The integral of sampled values by the trapezoidal rule.
 
@@ -279,6 +284,7 @@ def _periodic(places: Array, xp: Array, fp: Array, period: ArrayLike) -> tuple[A
     return places, xp, lax.concatenate([fp[-1:], fp, fp[:1]], 0)
 
 
+@one_program("axis")
 def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * np.pi) -> Array:
     """Phases without jumps: multiples of the period are added where neighbours differ by more than half of it.
 
@@ -311,7 +317,7 @@ def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, perio
         half = period_array / 2
         ambiguous_high = asarray(True)
     wrapped = (step + half) % period_array - half
-    wrapped = _where(ambiguous_high & (wrapped == -half) & (step > 0), half, wrapped)
+    wrapped = _where((wrapped == -half) & (step > 0) & ambiguous_high, half, wrapped)
     change = _where(lax.abs(step) < (half if discont is None else discont), asarray(0, x.dtype), wrapped - step)
     change = cast(change, x.dtype)
     first = lax.slice_in_dim(x, 0, 1, axis=axis)

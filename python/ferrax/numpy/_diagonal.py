@@ -12,6 +12,7 @@ import numpy as np
 
 from ferrax import lax
 from ferrax._core import asarray
+from ferrax._one_program import one_program
 from ferrax.numpy import _reductions
 from ferrax.numpy._args import (  # fmt: skip
     Array,
@@ -76,6 +77,7 @@ def _triangle(name: str, m: ArrayLike, k: int, lower: bool) -> Array:
     return lax.select(mask, x, zero) if lower else lax.select(mask, zero, x)
 
 
+@one_program("k")
 def tril(m: ArrayLike, k: int = 0) -> Array:
     """The lower triangles of matrices: zeros above a diagonal.
 
@@ -94,6 +96,7 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
     return _triangle("tril", m, k, True)
 
 
+@one_program("k")
 def triu(m: ArrayLike, k: int = 0) -> Array:
     """The upper triangles of matrices: zeros below a diagonal.
 
@@ -112,6 +115,7 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
     return _triangle("triu", m, k, False)
 
 
+@one_program("offset", "axis1", "axis2")
 def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The diagonals of an array in the plane of two axes.
 
@@ -144,7 +148,9 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     row, column = max(0, -offset), max(0, offset)
     n = max(0, min(rows - row, columns - column))
     if n == 0:
-        return lax.full(x.shape[:-2] + (0,), 0, x.dtype)
+        return lax.full_like(x, 0, shape=x.shape[:-2] + (0,))
+    if offset == 0 and rows == columns:
+        x = lax.convert_element_type(x, x.dtype)  # a main diagonal's type is not weak, as JAX has it
     flat = lax.reshape(x, x.shape[:-2] + (rows * columns,))
     start = row * columns + column
     return lax.slice_in_dim(flat, start, start + (n - 1) * (columns + 1) + 1, columns + 1, axis=flat.ndim - 1)
@@ -171,7 +177,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     x = to_array("diag", v)
     k = static_int(k, "'k' argument of jnp.diag()")
     if x.ndim == 1:
-        zero = lax.full((), 0, x.dtype)
+        zero = lax.full_like(x, 0, shape=())
         n = x.shape[0] + abs(k)
         padded = lax.pad(x, zero, [(max(0, k), max(0, -k), 0)])
         rows = lax.broadcasted_iota(default_int(), (n, n), 0)
@@ -199,9 +205,12 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
            [0, 2]], dtype=int32)
     """
     x = to_array("diagflat", v)
+    if static_int(k, "'k' argument of jnp.diagflat()") == 0:
+        x = lax.convert_element_type(x, x.dtype)  # as that of a matrix's main diagonal
     return diag(lax.reshape(x, (x.size,)), k)
 
 
+@one_program("offset", "axis1", "axis2")
 def trace(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike = None,
           out: None = None) -> Array:  # fmt: skip
     """The sums along diagonals in the plane of two axes.

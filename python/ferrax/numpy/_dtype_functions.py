@@ -190,23 +190,25 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     (True, False)
     """
     target = np.dtype(dtype)
-    for option in kind if isinstance(kind, tuple) else (kind,):
-        if isinstance(option, str) and option in _ISDTYPE_KINDS:
-            if dtype_kind(target) in _ISDTYPE_KINDS[option]:
-                return True
-            continue
-        if isinstance(option, tuple):
-            raise ValueError(f"nested tuples are not allowed in `kind`: {kind}")
-        try:
-            if np.dtype(option) == target:
-                return True
-        except TypeError:
-            if not isinstance(option, str):
-                raise TypeError(f"Expected kind to be a dtype, string, or tuple; got kind={option!r}") from None
-            raise ValueError(
-                f"Unrecognized kind={option!r} expected one of {list(_ISDTYPE_KINDS)}, or a dtype."
-            ) from None
-    return False
+    found = [_is_kind(target, option) for option in (kind if isinstance(kind, tuple) else (kind,))]  # all are checked
+    return any(found)
+
+
+def _is_kind(target: Any, option: Any) -> bool:
+    """Whether a dtype is of one kind of `isdtype`'s, which is checked whatever the dtype is."""
+    if isinstance(option, str) and option in _ISDTYPE_KINDS:
+        return dtype_kind(target) in _ISDTYPE_KINDS[option]
+    if isinstance(option, tuple):
+        raise TypeError(f"Expected kind to be a dtype, string, or tuple; got kind={option!r}")
+    try:
+        return bool(np.dtype(option) == target)
+    except TypeError:
+        if not isinstance(option, str):
+            raise TypeError(f"Expected kind to be a dtype, string, or tuple; got kind={option!r}") from None
+        raise ValueError(
+            f"Unrecognized kind={option!r} expected one of {list(_ISDTYPE_KINDS)}, or a compatible input for "
+            "jnp.dtype()"
+        ) from None
 
 
 def iscomplexobj(x: Any) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 from ferrax import _ferrax, lax
 from ferrax._core import asarray, with_weak_type
 from ferrax._narrow import limits
+from ferrax._one_program import one_program
 from ferrax._rust import implemented_by
 from ferrax._shapes import broadcast_shapes
 from ferrax.custom_derivatives import custom_jvp
@@ -134,6 +135,7 @@ _logaddexp.defjvp(_logaddexp_jvp(_logaddexp, lax.exp))
 _logaddexp2.defjvp(_logaddexp_jvp(_logaddexp2, lax.exp2))
 
 
+@one_program()
 def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """log(exp(x1) + exp(x2)), without overflow on the way.
 
@@ -153,6 +155,7 @@ def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return with_weak_type(out, _all_weak(x1, x2)) if dtype_kind(out.dtype) == "c" else out
 
 
+@one_program()
 def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """log2(2**x1 + 2**x2), without overflow on the way.
 
@@ -170,6 +173,7 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return with_weak_type(_logaddexp2(*_inexact_pair("logaddexp2", x1, x2)), _all_weak(x1, x2))
 
 
+@one_program()
 def sinc(x: ArrayLike, /) -> Array:
     """The function sin(pi x) / (pi x), 1 at zero.
 
@@ -195,6 +199,7 @@ def sinc(x: ArrayLike, /) -> Array:
     return with_weak_type(_where(small, series, lax.sin(safe) / safe), weak)
 
 
+@one_program()
 def i0(x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind, of order 0.
 
@@ -340,6 +345,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     return result * asarray(180 / np.pi, result.dtype) if deg else result
 
 
+@one_program("copy")
 def nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0, posinf: ArrayLike | None = None,
                neginf: ArrayLike | None = None) -> Array:  # fmt: skip
     """An array with NaN and infinities replaced.
@@ -373,6 +379,7 @@ def nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0, posinf: Ar
     return _where(result == -np.inf, cast(low, x.dtype), result)
 
 
+@one_program("equal_nan")
 def isclose(
     a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
 ) -> Array:
@@ -405,6 +412,7 @@ def isclose(
     return close | (isnan(x) & isnan(y)) if equal_nan else close
 
 
+@one_program("equal_nan")
 def allclose(
     a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
 ) -> Array:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ferrax import lax
 from ferrax._core import asarray
+from ferrax._one_program import one_program
 from ferrax.numpy import _shape
 from ferrax.numpy._args import (
     Array,
@@ -83,6 +84,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return x
 
 
+@one_program()
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """A number as significand and exponent: x = m * 2 ** e with 0.5 <= |m| < 1.
 
@@ -117,6 +119,7 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     return mantissa, exponent
 
 
+@one_program()
 def spacing(x: ArrayLike, /) -> Array:
     """The distance to the next number away from zero.
 

@@ -229,7 +229,7 @@ def histogramdd(sample: ArrayLike, bins: Any = 10, range: Any = None, weights: A
         edge = histogram_bin_edges(column, per_axis[i], None if range is None else range[i])
         number = _bin_numbers(column, edge)
         count = edge.shape[0] - 1
-        outside = outside | (number < 0) | (number >= count)
+        outside = (number < 0) | (number >= count) | outside
         flat, size = flat * count + number, size * count
         edges.append(edge)
     total = bincount(_where(outside, size, flat), weights, length=size)

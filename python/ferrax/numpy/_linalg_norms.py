@@ -10,6 +10,7 @@ import numpy as np
 
 from ferrax import lax
 from ferrax._core import asarray
+from ferrax._one_program import one_program
 from ferrax.numpy import _reductions, _shape
 from ferrax.numpy._args import Array, ArrayLike, cast, normalize_axes, normalize_axis, promote_inexact, require
 from ferrax.numpy._dtype_functions import default_float, dtype_kind, is_inexact
@@ -37,7 +38,7 @@ def _magnitude() -> Any:
 def _euclidean(x: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
     """The root of the sum of squares; of one number its magnitude, as a square may be too small or too large."""
     if dtype_kind(x.dtype) != "c" and all(type(x.shape[a]) is int and x.shape[a] == 1 for a in axes):
-        size = _magnitude()(x)
+        size = _magnitude()(lax.convert_element_type(x, x.dtype))
         return size if keepdims else lax.squeeze(size, axes)
     return lax.sqrt(_reductions.sum(_squares(x), axes, keepdims=keepdims))
 
@@ -82,6 +83,7 @@ def _matrix_norm(x: Array, ord: Any, axes: tuple[int, int], keepdims: bool) -> A
     raise ValueError(f"Invalid order '{ord}' for matrix norm.")
 
 
+@one_program("ord", "axis", "keepdims")
 def norm(x: ArrayLike, ord: Any = None, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array:
     """The norm of vectors or matrices.
 

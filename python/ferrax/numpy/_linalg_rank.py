@@ -9,6 +9,7 @@ import numpy as np
 from ferrax import lax
 from ferrax._core import asarray
 from ferrax._narrow import limits
+from ferrax._one_program import one_program
 from ferrax.custom_derivatives import custom_jvp
 from ferrax.numpy import _creation, _products, _reductions
 from ferrax.numpy._args import Array, ArrayLike, promote_inexact
@@ -21,6 +22,7 @@ from ferrax.numpy._ufuncs import where
 __all__ = ["cond", "lstsq", "matrix_rank", "pinv"]
 
 
+@one_program("p")
 def cond(x: ArrayLike, p: Any = None) -> Array:
     """The condition numbers of matrices: the norm times that of the inverse.
 
@@ -51,6 +53,7 @@ def cond(x: ArrayLike, p: Any = None) -> Array:
     return norm(a, ord=p, axis=(-2, -1)) * norm(inv(a), ord=p, axis=(-2, -1))
 
 
+@one_program("hermitian")
 def matrix_rank(M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool = False, tol: Any = None) -> Array:
     """The number of singular values that are not small.
 
@@ -110,6 +113,7 @@ def _pinv_jvp(primals, tangents):
     return p, change
 
 
+@one_program("hermitian")
 def pinv(a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *, rcond: Any = None) -> Array:
     """The Moore-Penrose inverses of matrices.
 
@@ -160,6 +164,7 @@ def _check_least_squares(a: Array, b: Array) -> None:
         raise ValueError("Leading dimensions of input arrays must match")
 
 
+@one_program("rcond", "numpy_resid")
 def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False) -> Any:
     """The solutions x of least squares |a x - b|², of least norm.
 

@@ -10,9 +10,10 @@ import numpy as np
 from ferrax import lax
 from ferrax._core import asarray
 from ferrax._ferrax import lax as _lax
+from ferrax._one_program import one_program
 from ferrax.custom_derivatives import custom_jvp
 from ferrax.lax import linalg as _lax_linalg
-from ferrax.numpy import _creation, _cumulative, _diagonal, _ranges, _reductions, _take
+from ferrax.numpy import _creation, _cumulative, _diagonal, _join, _ranges, _reductions, _take
 from ferrax.numpy._args import Array, ArrayLike, broadcast_to_shape, common_shape, normalize_axis, promote_inexact
 from ferrax.numpy._dtype_functions import dtype_kind
 from ferrax.numpy._linalg_factors import check_square, qr
@@ -37,6 +38,7 @@ def _batched(x: Array, batch: tuple[int, ...]) -> Array:
     return broadcast_to_shape(x, batch + x.shape[-2:])
 
 
+@one_program()
 def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """The solution x of a x = b.
 
@@ -72,6 +74,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     return out.squeeze(-1) if vector else out
 
 
+@one_program()
 def inv(a: ArrayLike) -> Array:
     """The inverses of matrices.
 
@@ -103,6 +106,28 @@ def _det_3x3(a: Array) -> Array:
         return a[..., 1, j] * (a[..., 0, i] * a[..., 2, k] - a[..., 0, k] * a[..., 2, i])
 
     return term(0, 1, 2) + term(1, 2, 0) + term(2, 0, 1)
+
+
+def _cofactors(a: Array) -> list[Array]:
+    """The derivatives of the determinant with respect to the entries of matrices of two or three rows, row by row."""
+    n = a.shape[-1]
+    entry = lambda i, j: a[..., i % n, j % n]
+    if n == 2:
+        return [entry(1, 1), -entry(1, 0), -entry(0, 1), entry(0, 0)]
+    minor = lambda i, j: entry(i + 1, j + 1) * entry(i + 2, j + 2) - entry(i + 1, j + 2) * entry(i + 2, j + 1)
+    return [minor(i, j) for i in range(n) for j in range(n)]
+
+
+@custom_jvp
+def _det_small(a: Array) -> Array:
+    return _det_2x2(a) if a.shape[-1] == 2 else _det_3x3(a)
+
+
+@_det_small.defjvp
+def _det_small_jvp(primals, tangents):
+    (a,), (da,) = primals, tangents
+    slope = _join.stack(_cofactors(a), -1).reshape(a.shape)
+    return _det_small(a), _reductions.sum(slope * da, (-2, -1))
 
 
 def _parity(pivots: Array) -> Array:
@@ -152,6 +177,7 @@ def _adjugate_product(a: Array, b: Array) -> tuple[Array, Array]:
     return det, where(flat, _creation.zeros_like(x), x)
 
 
+@one_program()
 def det(a: ArrayLike) -> Array:
     """The determinants of matrices.
 
@@ -174,11 +200,9 @@ def det(a: ArrayLike) -> Array:
         case 0:
             return _creation.ones(x.shape[:-2], x.dtype)
         case 1:
-            return x[..., 0, 0]
-        case 2:
-            return _det_2x2(x)
-        case 3:
-            return _det_3x3(x)
+            return lax.convert_element_type(x[..., 0, 0], x.dtype)
+        case 2 | 3:
+            return _det_small(x)
         case _ if x.dtype.itemsize <= 2:
             return lax.convert_element_type(_det(lax.convert_element_type(x, np.float32)), x.dtype)
         case _:
@@ -235,6 +259,7 @@ def _slogdet_qr(a: Array) -> tuple[Array, Array]:
 _slogdet_qr.defjvp(lambda primals, tangents: _slogdet_change(_slogdet_qr, primals, tangents))
 
 
+@one_program("method")
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """Sign and logarithm of the absolute value of the determinants of matrices.
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from ferrax import lax
 from ferrax._core import asarray
+from ferrax._one_program import one_program
 from ferrax.numpy import _cumulative, _reductions
 from ferrax.numpy._args import Array, ArrayLike, Axis, DTypeLike, cast, no_out, normalize_axes, require, to_array
 from ferrax.numpy._dtype_functions import dtype_kind, is_inexact, real_dtype
@@ -44,6 +45,7 @@ def _nan_extremum(name, plain, identity, a, axis, out, keepdims, initial, where)
     return _where(_reductions.all(isnan(x), axis, keepdims=keepdims), asarray(np.nan, x.dtype), result)
 
 
+@one_program("axis", "keepdims")
 def nanmax(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False,
            initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:  # fmt: skip
     """Largest element over axes, NaN left out.
@@ -66,6 +68,7 @@ def nanmax(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = F
     return _nan_extremum("nanmax", _reductions.max, _reductions.lowest, a, axis, out, keepdims, initial, where)
 
 
+@one_program("axis", "keepdims")
 def nanmin(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False,
            initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:  # fmt: skip
     """Smallest element over axes, NaN left out.
@@ -84,6 +87,7 @@ def nanmin(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = F
     return _nan_extremum("nanmin", _reductions.min, _reductions.highest, a, axis, out, keepdims, initial, where)
 
 
+@one_program("axis", "keepdims")
 def nansum(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None, keepdims: bool = False,
            initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:  # fmt: skip
     """Sum over axes with NaN counted as zero.
@@ -108,6 +112,7 @@ def nansum(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None =
     return _reductions.sum(_without_nan("nansum", a, 0), axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
+@one_program("axis", "keepdims")
 def nanprod(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None, keepdims: bool = False,
             initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:  # fmt: skip
     """Product over axes with NaN counted as one.
@@ -130,6 +135,7 @@ def nanprod(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None 
     return _reductions.prod(_without_nan("nanprod", a, 1), axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
+@one_program("axis", "keepdims")
 def nanmean(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None, keepdims: bool = False,
             where: ArrayLike | None = None) -> Array:  # fmt: skip
     """Mean over axes of the elements that are not NaN.
@@ -161,6 +167,7 @@ def _valid(x: Array, where: ArrayLike | None) -> Array:
     return logical_and(valid, asarray(where))
 
 
+@one_program("axis", "ddof", "keepdims")
 def nanvar(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None, ddof: int = 0,
            keepdims: bool = False, where: ArrayLike | None = None, mean: ArrayLike | None = None) -> Array:  # fmt: skip
     """Variance over axes of the elements that are not NaN.
@@ -202,6 +209,7 @@ def nanvar(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None =
     return cast(value, real_dtype(result))
 
 
+@one_program("axis", "ddof", "keepdims")
 def nanstd(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None, ddof: int = 0,
            keepdims: bool = False, where: ArrayLike | None = None, mean: ArrayLike | None = None) -> Array:  # fmt: skip
     """Standard deviation over axes of the elements that are not NaN.
@@ -226,6 +234,7 @@ def _nan_arg(name, plain, identity, a, axis, out, keepdims):
     return _where(empty, asarray(-1, index.dtype), index)
 
 
+@one_program("axis", "keepdims")
 def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Index of the first largest element along an axis, NaN left out.
 
@@ -245,6 +254,7 @@ def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
     return _nan_arg("nanargmax", _reductions.argmax, _reductions.lowest, a, axis, out, keepdims)
 
 
+@one_program("axis", "keepdims")
 def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Index of the first smallest element along an axis, NaN left out.
 
@@ -257,6 +267,7 @@ def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
     return _nan_arg("nanargmin", _reductions.argmin, _reductions.highest, a, axis, out, keepdims)
 
 
+@one_program("axis")
 def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None) -> Array:
     """Running sums along an axis with NaN counted as zero.
 
@@ -276,6 +287,7 @@ def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, ou
     return _cumulative.cumsum(_without_nan("nancumsum", a, 0), axis, dtype, out)
 
 
+@one_program("axis")
 def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None) -> Array:
     """Running products along an axis with NaN counted as one.
 

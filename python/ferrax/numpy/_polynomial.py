@@ -13,6 +13,7 @@ import numpy as np
 from ferrax import lax
 from ferrax._core import asarray
 from ferrax._narrow import limits
+from ferrax._one_program import one_program
 from ferrax._shapes import broadcast_shapes, is_symbolic_dim
 from ferrax.numpy._args import (
     Array,
@@ -41,6 +42,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@one_program("unroll")
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """The value of a polynomial, by Horner's scheme.
 
@@ -242,6 +244,7 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     return coefficients
 
 
+@one_program()
 def poly(seq_of_zeros: ArrayLike) -> Array:
     """The coefficients of the polynomial with given zeros.
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ferrax import lax
+from ferrax._one_program import one_program
 from ferrax._rust import with_shortcut
 from ferrax._shapes import broadcast_shapes
 from ferrax.numpy import _shape
@@ -186,6 +187,7 @@ def _batched_matmul(x: Array, y: Array, precision: Any, preferred_element_type: 
     return lax.transpose(result, tuple(order.index(i) for i in wanted))
 
 
+@one_program("precision")
 def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: DTypeLike = None) -> Array:
     """The dot product of two flattened arrays, the first one conjugated.
 
@@ -208,6 +210,7 @@ def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element
     return dot(_shape.ravel(x), _shape.ravel(y), precision=precision, preferred_element_type=preferred_element_type)
 
 
+@one_program("axis", "precision")
 def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = None,
            preferred_element_type: DTypeLike = None) -> Array:  # fmt: skip
     """Dot products of vectors along an axis, the first ones conjugated; the other axes broadcast.
@@ -242,6 +245,7 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = 
     return lax.squeeze(product, (product.ndim - 2, product.ndim - 1))
 
 
+@one_program()
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Products of matrices with vectors; the other axes broadcast.
 
@@ -263,6 +267,7 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return lax.squeeze(product, (product.ndim - 1,))
 
 
+@one_program()
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Products of conjugated vectors with matrices; the other axes broadcast.
 
@@ -356,6 +361,7 @@ def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_elemen
     return contract("inner", x, y, (((x.ndim - 1,), (y.ndim - 1,)), ((), ())), precision, preferred_element_type)
 
 
+@one_program()
 def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """The products of all pairs of elements.
 
@@ -377,6 +383,7 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     return lax.reshape(x, (x.size, 1)) * lax.reshape(y, (1, y.size))
 
 
+@one_program()
 def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """The Kronecker product: a copy of `b` for each element of `a`, scaled by it.
 
@@ -399,6 +406,7 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     return lax.reshape(wide, shape)
 
 
+@one_program("axisa", "axisb", "axisc", "axis")
 def cross(
     a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Array:

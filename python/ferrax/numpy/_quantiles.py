@@ -13,6 +13,7 @@ import numpy as np
 
 from ferrax import lax
 from ferrax._core import asarray
+from ferrax._one_program import one_program
 from ferrax.numpy import _reductions
 from ferrax.numpy._args import (
     Array,
@@ -153,6 +154,7 @@ def _weighted(rows, q, weights, x, axes, squash_nans):
     return _where(_reductions.any(missing, axis=-1, keepdims=True), asarray(np.nan, rows.dtype), result)
 
 
+@one_program("axis", "overwrite_input", "method", "keepdims")
 def quantile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
              method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None) -> Array:  # fmt: skip
     """Quantiles over axes.
@@ -181,6 +183,7 @@ def quantile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, ov
     return _quantile("quantile", a, q, axis, method, keepdims, False, weights)
 
 
+@one_program("axis", "overwrite_input", "method", "keepdims")
 def nanquantile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
                 method: str = "linear", keepdims: bool = False, *,
                 weights: ArrayLike | None = None) -> Array:  # fmt: skip
@@ -203,6 +206,7 @@ def nanquantile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None,
     return _quantile("nanquantile", a, q, axis, method, keepdims, True, weights)
 
 
+@one_program("axis", "overwrite_input", "method", "keepdims")
 def percentile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
                method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
                out_sharding: Any = None) -> Array:  # fmt: skip
@@ -233,6 +237,7 @@ def percentile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, 
     return _quantile("percentile", a, _share(q), axis, method, keepdims, False, weights)
 
 
+@one_program("axis", "overwrite_input", "method", "keepdims")
 def nanpercentile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
                   method: str = "linear", keepdims: bool = False, *,
                   weights: ArrayLike | None = None) -> Array:  # fmt: skip
@@ -252,6 +257,7 @@ def nanpercentile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = Non
     return _quantile("nanpercentile", a, _share(q), axis, method, keepdims, True, weights)
 
 
+@one_program("axis", "overwrite_input", "keepdims")
 def median(a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
            keepdims: bool = False) -> Array:  # fmt: skip
     """Median over axes.
@@ -270,6 +276,7 @@ def median(a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: b
     return _quantile("median", a, 0.5, axis, "midpoint", keepdims, False, None)
 
 
+@one_program("axis", "overwrite_input", "keepdims")
 def nanmedian(a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
               keepdims: bool = False) -> Array:  # fmt: skip
     """Median over axes of the elements that are not NaN.

@@ -12,6 +12,7 @@ import numpy as np
 
 from ferrax import _core, lax
 from ferrax._core import asarray, concrete_or_error, is_tracer
+from ferrax._one_program import one_program
 from ferrax._rust import with_shortcut
 from ferrax._shapes import broadcast_shapes, is_symbolic_dim, max_dim, static_size
 from ferrax._texts import short
@@ -192,6 +193,7 @@ def identity(n: int, dtype: DTypeLike = None) -> Array:
     return eye(n, dtype=dtype)
 
 
+@one_program("num", "endpoint", "retstep", "axis")
 def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, retstep: bool = False,
              dtype: DTypeLike = None, axis: int = 0, *, device: Any = None) -> Any:  # fmt: skip
     """A number of evenly spaced values between two ends.
@@ -276,6 +278,7 @@ def _spaced(first: Array, last: Array, num: int, divisions: int, endpoint: bool,
     return lax.select(isfinite(values), values, low * (1 - share) + high * share)
 
 
+@one_program("num", "endpoint", "axis")
 def logspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, base: ArrayLike = 10.0,
              dtype: DTypeLike = None, axis: int = 0) -> Array:  # fmt: skip
     """Powers of a base with evenly spaced exponents.
@@ -304,6 +307,7 @@ def logspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = 
     )
 
 
+@one_program("num", "endpoint", "axis")
 def geomspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, dtype: DTypeLike = None,
               axis: int = 0) -> Array:  # fmt: skip
     """A number of values between two ends with a constant ratio.

@@ -7,12 +7,14 @@ Read `_nan_reductions.py` and `_cumulative.py` next.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from ferrax import lax
 from ferrax._core import asarray
+from ferrax._one_program import one_program
 from ferrax._rust import with_shortcut
 from ferrax.numpy._args import (  # fmt: skip
     Array,
@@ -31,6 +33,7 @@ from ferrax.numpy._args import (  # fmt: skip
     to_array,
     user_dtype,
     warn_complex,
+    without_names,
 )
 from ferrax.numpy._dtype_functions import default_int, dtype_kind, inexact_dtype, integer_limits, real_dtype
 from ferrax.numpy._ufuncs import where as _where
@@ -46,6 +49,23 @@ _NARROW_FLOATS = ("float16", "bfloat16")
 def keep_dims(x: Array, axes: tuple[int, ...]) -> Array:
     """`x` with axes of length one where `axes` were reduced away."""
     return lax.expand_dims(x, axes) if axes else x
+
+
+def _across(name: str, x: Array, names: tuple[str, ...]) -> Array:
+    """`x` reduced over mapped axes, by their names."""
+    if not names:
+        return x
+    if name not in ("sum", "max", "min"):
+        raise NotImplementedError(
+            f"jnp.{name} over a mapped axis ({', '.join(map(repr, names))}): jnp.sum, jnp.max and jnp.min take names, "
+            "and what is made of them"
+        )
+    return {"sum": lax.psum, "max": lax.pmax, "min": lax.pmin}[name](x, names)
+
+
+def _count(shape: tuple[int, ...], axes: tuple[int, ...], names: tuple[str, ...]) -> int:
+    """The number of elements that are reduced to one."""
+    return axis_count(shape, axes) * math.prod(map(lax.axis_size, names))
 
 
 def _mask(name: str, x: Array, where: ArrayLike | None, identity: Any) -> Array:
@@ -82,12 +102,13 @@ def _accumulate(name, reducer, combine, identity, a, axis, dtype, out, keepdims,
     """Sum and product: masked, accumulated wide, combined with `initial`, cast to the result dtype."""
     no_out(f"jnp.{name}", out)
     x = to_array(name, a)
+    axis, names = without_names(axis)
     axes = normalize_axes(axis, x.ndim, f"axis argument to jnp.{name}().")
     result = sum_dtype(x.dtype, promote_integers) if dtype is None else user_dtype(dtype)
     warn_complex(x.dtype, result)
     x = cast(_mask(name, x, where, identity), np.float32 if result.name in _NARROW_FLOATS else result)
     first = _initial(x, initial)
-    total = reducer(x, axes) if axes else x
+    total = _across(name, reducer(x, axes) if axes else x, names)
     if first is not None:
         total = combine(broadcast_to_shape(first, total.shape), total)
     total = cast(total, result)
@@ -170,6 +191,7 @@ def highest(dtype: np.dtype) -> Any:
 def _extremum(name, reducer, combine, identity, a, axis, out, keepdims, initial, where):
     no_out(f"jnp.{name}", out)
     x = to_array(name, a)
+    axis, names = without_names(axis)
     axes = normalize_axes(axis, x.ndim, f"axis argument to jnp.{name}().")
     if where is not None and initial is None:
         raise ValueError(
@@ -180,7 +202,7 @@ def _extremum(name, reducer, combine, identity, a, axis, out, keepdims, initial,
     x = lax.convert_element_type(x, x.dtype)
     first = _initial(x, initial)
     x = _mask(name, x, where, identity(x.dtype))
-    result = reducer(x, axes) if axes else x
+    result = _across(name, reducer(x, axes) if axes else x, names)
     if first is not None:
         result = combine(broadcast_to_shape(first, result.shape), result)
     return keep_dims(result, axes) if keepdims else result
@@ -274,9 +296,10 @@ def _truth(name, reducer, identity, a, axis, out, keepdims, where):
     x = to_array(name, a)
     # as JAX has it: of complex numbers, the real parts are looked at
     x = cast(lax.real(x) if dtype_kind(x.dtype) == "c" else x, np.bool_)
+    axis, names = without_names(axis)
     axes = normalize_axes(axis, x.ndim, f"axis argument to jnp.{name}().")
     x = _mask(name, x, where, identity)
-    result = reducer(x, axes) if axes else x
+    result = _across(name, reducer(x, axes) if axes else x, names)
     return keep_dims(result, axes) if keepdims else result
 
 
@@ -406,16 +429,17 @@ def mean(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = N
     """
     no_out("jnp.mean", out)
     x = to_array("mean", a)
+    axis, names = without_names(axis)
     axes = normalize_axes(axis, x.ndim, "axis argument to jnp.mean().")
     compute, result = mean_dtypes(x.dtype, dtype)
     x = cast(x, compute)
-    total = sum(x, axes, keepdims=keepdims, where=where)
+    total = sum(x, (*axes, *names), keepdims=keepdims, where=where)
     if where is None:
-        count = asarray(axis_count(x.shape, axes), real_dtype(compute))
+        count = asarray(_count(x.shape, axes, names), real_dtype(compute))
     else:
         require("mean", where)
         mask = broadcast_to_shape(asarray(where), x.shape)
-        count = cast(sum(mask, axes, keepdims=keepdims), real_dtype(compute))
+        count = cast(sum(mask, (*axes, *names), keepdims=keepdims), real_dtype(compute))
     return cast(total / cast(count, total.dtype), result)
 
 
@@ -435,6 +459,7 @@ def _variance(name, a, axis, dtype, out, ddof, keepdims, where, mean_, correctio
     elif not (isinstance(ddof, int) and ddof == 0):
         raise ValueError("ddof and correction can't be provided simultaneously.")
     x = asarray(a)
+    axis, names = without_names(axis)
     axes = normalize_axes(axis, x.ndim, f"axis argument to jnp.{name}().")
     if dtype is not None and dtype_kind(x.dtype) == "c" and dtype_kind(np.dtype(dtype)) != "c":
         raise ValueError(
@@ -445,18 +470,20 @@ def _variance(name, a, axis, dtype, out, ddof, keepdims, where, mean_, correctio
     if result != canonicalize_dtype(result) or dtype_kind(result) not in "fc":
         result = inexact_dtype(x.dtype)
     x = cast(x, compute)
-    center = mean(x, axes, keepdims=True, where=where) if mean_ is None else cast(mean_, compute)
+    over = (*axes, *names)
+    center = mean(x, over, keepdims=True, where=where) if mean_ is None else cast(mean_, compute)
     squares = _squared_deviation(x, center)
-    total = sum(squares, axes, keepdims=keepdims, where=where)
+    total = sum(squares, over, keepdims=keepdims, where=where)
     if where is None:
-        count = asarray(axis_count(x.shape, axes) - correction, squares.dtype)
+        count = asarray(_count(x.shape, axes, names) - correction, squares.dtype)
     else:
         mask = broadcast_to_shape(asarray(where), x.shape)
-        count = cast(sum(mask, axes, keepdims=keepdims), squares.dtype) - correction
+        count = cast(sum(mask, over, keepdims=keepdims), squares.dtype) - correction
     count = _where(count > 0, count, asarray(np.nan, squares.dtype))
     return total / count, real_dtype(result)
 
 
+@one_program("axis", "ddof", "keepdims", "correction")
 def var(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None, ddof: int = 0,
         keepdims: bool = False, *, where: ArrayLike | None = None, mean: ArrayLike | None = None,
         correction: int | float | None = None) -> Array:  # fmt: skip
@@ -487,6 +514,7 @@ def var(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = No
     return cast(value, dtype)
 
 
+@one_program("axis", "ddof", "keepdims", "correction")
 def std(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None, ddof: int = 0,
         keepdims: bool = False, *, where: ArrayLike | None = None, mean: ArrayLike | None = None,
         correction: int | float | None = None) -> Array:  # fmt: skip
@@ -536,6 +564,7 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
     return sum(cast(to_array("count_nonzero", a), np.bool_), axis, keepdims=keepdims)
 
 
+@one_program("axis", "returned", "keepdims")
 def average(a: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None, returned: bool = False,
             keepdims: bool = False) -> Array | tuple[Array, Array]:  # fmt: skip
     """Weighted mean over axes.

@@ -12,6 +12,7 @@ import numpy as np
 
 from ferrax import lax
 from ferrax._core import asarray, concrete_or_error
+from ferrax._one_program import one_program
 from ferrax._shapes import is_symbolic_dim
 from ferrax.numpy import _reductions, _shape
 from ferrax.numpy._args import Array, ArrayLike, cast, promote, static_int, to_array
@@ -170,6 +171,7 @@ def _sort_search(x: Array, v: Array, side: str, dtype: np.dtype) -> Array:
     return lax.reshape(mine - rank, v.shape)
 
 
+@one_program("side", "method")
 def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None, *,
                  method: str = "scan") -> Array:  # fmt: skip
     """The places where values would be inserted into a sorted vector.
@@ -214,6 +216,7 @@ def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLi
     return _binary_search(x, values, side, method == "scan_unrolled", dtype)
 
 
+@one_program("right", "method")
 def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None) -> Array:
     """The numbers of the bins that values fall into.
 

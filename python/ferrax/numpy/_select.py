@@ -76,7 +76,8 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
     shape = broadcast_shapes(index.shape, *(x.shape for x in options))
     options = [broadcast_to_shape(x, shape) for x in options]
     index = broadcast_to_shape(index, shape)
-    return lax.select_n(cast(index, np.int32), *options)
+    # numbers of Python among the choices do not make the result weak
+    return lax.convert_element_type(lax.select_n(cast(index, np.int32), *options), options[0].dtype)
 
 
 def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0) -> Array:

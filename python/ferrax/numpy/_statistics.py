@@ -11,6 +11,7 @@ import numpy as np
 
 from ferrax import lax
 from ferrax._core import asarray
+from ferrax._one_program import one_program
 from ferrax.numpy import _reductions
 from ferrax.numpy._args import Array, ArrayLike, DTypeLike, cast, cast_to, promote_inexact, require, to_array
 from ferrax.numpy._dtype_functions import default_float, dtype_kind, issubdtype
@@ -31,6 +32,7 @@ def _weights(name: str, weights: ArrayLike, n: int, integer: bool) -> Array:
     return lax.abs(w) if dtype_kind(w.dtype) != "u" else w
 
 
+@one_program("rowvar", "bias", "ddof")
 def cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
         fweights: ArrayLike | None = None, aweights: ArrayLike | None = None,
         dtype: DTypeLike = None) -> Array:  # fmt: skip
@@ -105,6 +107,7 @@ def cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: boo
     return lax.squeeze(result, tuple(i for i, d in enumerate(result.shape) if d == 1))
 
 
+@one_program("rowvar")
 def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike = None) -> Array:
     """The matrix of Pearson's correlation coefficients of variables.
 
@@ -162,6 +165,7 @@ def _sliding(name, a, v, mode, flip, precision, preferred_element_type):
     return lax.rev(result, (0,)) if reverse else result
 
 
+@one_program("mode", "precision")
 def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any = None,
              preferred_element_type: DTypeLike = None) -> Array:  # fmt: skip
     """The convolution of two vectors.
@@ -186,6 +190,7 @@ def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any =
     return _sliding("convolve", a, v, mode, True, precision, preferred_element_type)
 
 
+@one_program("mode", "precision")
 def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any = None,
               preferred_element_type: DTypeLike = None) -> Array:  # fmt: skip
     """The cross-correlation of two vectors, the second one conjugated.

@@ -14,6 +14,7 @@ import numpy as np
 from ferrax import _core, _ferrax, lax
 from ferrax._boundary import shielded
 from ferrax._core import asarray
+from ferrax.dtypes import issubdtype
 from ferrax.numpy import _cumulative, _elementwise, _reductions, _shape, _ufuncs
 from ferrax.numpy._args import (
     Array,
@@ -276,7 +277,7 @@ class ufunc(metaclass=_UfuncMeta):
         Args:
           a: array.
           indices: vector of integers: slice i goes from indices[i] up to indices[i + 1], or is the one element at
-            indices[i] when that is not larger.
+            indices[i] when that is not larger; what `take` gives where there is none.
           axis: axis to reduce along.
           dtype: dtype to convert `a` to first.
           out: not supported.
@@ -296,16 +297,17 @@ class ufunc(metaclass=_UfuncMeta):
         x = to_array(f"{self.__name__}.reduceat", a)
         kept = self._promoted(x, dtype)
         x = x if dtype is None and kept.dtype == bool else kept  # a slice of one element is that element
-        starts = cast(
-            asarray(np.asarray(indices)) if isinstance(indices, (list, tuple)) else asarray(indices), default_int()
-        )
+        starts = asarray(np.asarray(indices)) if isinstance(indices, (list, tuple)) else asarray(indices)
+        if starts.size and not issubdtype(starts.dtype, np.integer):
+            raise ValueError(f"reduceat: indices must have an integer type, got {starts.dtype}")
+        starts = cast(starts, default_int())
         axis = normalize_axis(axis, x.ndim)
         if starts.ndim != 1:
             raise ValueError(f"reduceat: indices must be one-dimensional, got shape {starts.shape}")
         n = x.shape[axis]
         x = _shape.moveaxis(x, axis, 0)
         ends = lax.concatenate([starts[1:], lax.full((1,), n, starts.dtype)], 0)
-        result = take(x, starts, axis=0, mode="clip")
+        result = take(x, starts, axis=0)
         shape = (starts.shape[0],) + (1,) * (x.ndim - 1)
 
         def step(carry: Array, item: tuple[Array, Array]) -> tuple[Array, None]:
@@ -427,5 +429,6 @@ for _name, _members in _TABLE.items():
         setattr(getattr(_ufuncs, _name), _member, _value)
 
 # functions of their own for users: `debug_nans` looks at their results alone
-logaddexp = ufunc(shielded(_elementwise.logaddexp), 2, 1, identity=-np.inf)
-logaddexp2 = ufunc(shielded(_elementwise.logaddexp2), 2, 1, identity=-np.inf)
+_plain: Any = _elementwise
+logaddexp = ufunc(shielded(_plain.logaddexp), 2, 1, identity=-np.inf)
+logaddexp2 = ufunc(shielded(_plain.logaddexp2), 2, 1, identity=-np.inf)

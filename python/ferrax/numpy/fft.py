@@ -11,6 +11,7 @@ import numpy as np
 from ferrax import lax
 from ferrax._boundary import expose as _expose
 from ferrax._core import asarray
+from ferrax._one_program import one_program
 from ferrax._shapes import is_symbolic_dim, max_dim, static_size
 from ferrax.numpy import _rearrange
 from ferrax.numpy._args import (  # fmt: skip
@@ -128,6 +129,7 @@ def _opposite(norm: str | None) -> str:
     return _DIRECTIONS.get(norm, norm)
 
 
+@one_program("n", "axis", "norm")
 def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The Fourier transform along an axis.
 
@@ -151,6 +153,7 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
     return _one("fft", "FFT", a, n, axis, norm)
 
 
+@one_program("n", "axis", "norm")
 def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse Fourier transform along an axis.
 
@@ -163,6 +166,7 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     return _one("ifft", "IFFT", a, n, axis, norm)
 
 
+@one_program("n", "axis", "norm")
 def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The Fourier transform of real arrays along an axis: its first half, n // 2 + 1 entries.
 
@@ -182,6 +186,7 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     return _one("rfft", "RFFT", a, n, axis, norm)
 
 
+@one_program("n", "axis", "norm")
 def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `rfft` along an axis.
 
@@ -202,6 +207,7 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
     return _one("irfft", "IRFFT", a, n, axis, norm)
 
 
+@one_program("n", "axis", "norm")
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The Fourier transform, which is real, of arrays that are Hermitian along an axis.
 
@@ -222,6 +228,7 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     return _one("hfft", "IRFFT", to_array("jnp.fft.hfft", a).conj(), n, axis, _opposite(norm))
 
 
+@one_program("n", "axis", "norm")
 def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `hfft` along an axis: its first half.
 
@@ -241,6 +248,7 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
     return _one("ihfft", "RFFT", a, n, axis, _opposite(norm)).conj()
 
 
+@one_program("s", "axes", "norm")
 def fft2(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
@@ -267,6 +275,7 @@ def fft2(
     return _two("fft2", "FFT", a, s, axes, norm)
 
 
+@one_program("s", "axes", "norm")
 def fftn(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
@@ -287,6 +296,7 @@ def fftn(
     return _transform("fftn", "FFT", a, s, axes, norm)
 
 
+@one_program("s", "axes", "norm")
 def ifft2(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
@@ -302,6 +312,7 @@ def ifft2(
     return _two("ifft2", "IFFT", a, s, axes, norm)
 
 
+@one_program("s", "axes", "norm")
 def ifftn(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
@@ -322,6 +333,7 @@ def ifftn(
     return _transform("ifftn", "IFFT", a, s, axes, norm)
 
 
+@one_program("s", "axes", "norm")
 def rfft2(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
@@ -345,6 +357,7 @@ def rfft2(
     return _two("rfft2", "RFFT", a, s, axes, norm)
 
 
+@one_program("s", "axes", "norm")
 def rfftn(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
@@ -367,6 +380,7 @@ def rfftn(
     return _transform("rfftn", "RFFT", a, s, axes, norm)
 
 
+@one_program("s", "axes", "norm")
 def irfft2(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
@@ -390,6 +404,7 @@ def irfft2(
     return _two("irfft2", "IRFFT", a, s, axes, norm)
 
 
+@one_program("s", "axes", "norm")
 def irfftn(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:

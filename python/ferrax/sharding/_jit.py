@@ -222,9 +222,7 @@ def over_mesh(compiled: Any) -> Callable[..., Any]:
 
     for name in ("trace", "lower", "eval_shape", "cache_info", "clear_cache"):
         setattr(call, name, getattr(compiled, name))
-    inner, wanted = without_placing(compiled)
-    if wanted is not None:
-        _placing[call] = (inner, wanted)
+    _placing[call] = without_placing(compiled)
     return call
 
 
@@ -514,8 +512,9 @@ def with_arguments(
 
 #: Kinds of calls whose arguments a function of `with_arguments` knows to be where they are asked for, at most.
 _MOST_SEEN = 256
-#: For functions of `with_arguments` the jitted function, and what gives the sharding asked for of each leaf of a call.
-_placing: weakref.WeakKeyDictionary[Any, tuple[Any, Callable[..., list[Any]]]] = weakref.WeakKeyDictionary()
+#: For functions of `with_arguments` the jitted function, and what gives the sharding asked for of each leaf of a call;
+#: for those of `over_mesh` the jitted function, perhaps without the latter.
+_placing: weakref.WeakKeyDictionary[Any, tuple[Any, Callable[..., list[Any]] | None]] = weakref.WeakKeyDictionary()
 
 
 def without_placing(fun: Any) -> tuple[Any, Callable[..., list[Any]] | None]:

@@ -200,6 +200,8 @@ def _mesh(name: Any, size: int, devices: Sequence[Any] | None, backend: str | No
 
 
 def _out_axes(out_axes: Any, out_tree: Any, count: int) -> list[Any]:
+    if out_axes is None or isinstance(out_axes, int):
+        return [out_axes] * count
     result = out_tree.unflatten(list(range(count)))
     try:
         return _spread(out_axes, result)

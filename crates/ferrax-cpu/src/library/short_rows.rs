@@ -1,4 +1,5 @@
-//! Rows of a few elements: many are transposed at once, so that a vector holds one element of each.
+//! Rows of a few elements: many are transposed at once, so that a vector holds one element of each. Longer ones are joined in
+//! vectors of a row's own elements, until one is left of each.
 //!
 //! A row that is no multiple of a vector leaves a part of one empty, and its elements are joined across vectors.
 //! Columns of many rows are joined in the order of each row's elements: with `reduce.rs`'s bits. Read next:
@@ -9,15 +10,21 @@ use crate::library::transposition::{self, Pair};
 
 /// Rows of fewer than `FEW` elements that are transposed at once.
 pub const ROWS: usize = 64;
-/// Rows of up to `LANES` elements that are transposed at once.
-const LONGER: usize = 16;
+/// Elements of rows of up to `LANES` that are left when as many rows are transposed at once.
+const PART: usize = 8;
 /// Fewer rows are reduced one by one.
 const WORTH: usize = 32;
 
 /// Whether `count` rows are transposed: those of elements that registers move.
 #[inline(always)]
 pub fn transposed<T>(count: usize) -> bool {
-    count >= WORTH && matches!(size_of::<T>(), 4 | 8) && align_of::<T>() == size_of::<T>()
+    count >= WORTH && movable::<T>()
+}
+
+/// Whether registers move elements.
+#[inline(always)]
+fn movable<T>() -> bool {
+    matches!(size_of::<T>(), 4 | 8) && align_of::<T>() == size_of::<T>()
 }
 
 /// The columns of at most `COUNT` rows of `n` elements: element i of the rows is `columns[i]`.
@@ -54,7 +61,7 @@ pub fn reduce<M: Monoid, const WIDE: bool>(x: &[M::T], n: usize, out: &mut [M::T
         4 => unrolled::<M, 4>(x, out),
         8 => unrolled::<M, 8>(x, out),
         ..FEW if transposed::<M::T>(out.len()) => in_sequence::<M>(x, n, out),
-        FEW..=LANES if transposed::<M::T>(out.len()) => in_halves::<M>(x, n, out),
+        FEW..=LANES if out.len() >= PART && movable::<M::T>() => in_halves::<M>(x, n, out),
         _ => x.chunks_exact(n).zip(out).for_each(|(x, out)| *out = reduce_row::<M, _, WIDE>(x, Itself)),
     }
 }
@@ -85,22 +92,61 @@ fn in_sequence<M: Monoid>(x: &[M::T], n: usize, out: &mut [M::T]) {
     }
 }
 
-/// Rows whose halves are joined until one element is left. That the neutral element is joined at the end alone
-/// gives the same bits: it matters to a sum of negative zeros.
+/// Rows whose halves are joined until one element is left. That the neutral element is joined at the end gives the same bits
+/// as without what else it is joined to: it matters to a sum of negative zeros.
 #[inline(always)]
 fn in_halves<M: Monoid>(x: &[M::T], n: usize, out: &mut [M::T]) {
-    let mut columns = [[M::IDENTITY; LONGER]; LANES];
-    for (x, out) in x.chunks(n * LONGER).zip(out.chunks_mut(LONGER)) {
-        let columns = transpose(x, n, &mut columns);
-        let mut count = n;
-        while count > 1 {
-            let half = count.next_power_of_two() / 2;
-            let (low, high) = columns[..count].split_at_mut(half);
-            low.iter_mut().zip(high).for_each(|(low, high)| join::<M>(low, high));
-            count = half;
+    match n {
+        ..=32 => halves::<M, 16>(x, n, out),
+        33..=64 => halves::<M, 32>(x, n, out),
+        _ => halves::<M, { LANES / 2 }>(x, n, out),
+    }
+}
+
+/// Rows of more than `HALF` elements and at most twice as many. Loops are over fixed ranges, for vectors.
+#[inline(always)]
+fn halves<M: Monoid, const HALF: usize>(x: &[M::T], n: usize, out: &mut [M::T]) {
+    for (x, out) in x.chunks(n * PART).zip(out.chunks_mut(PART)) {
+        let mut columns = [[M::IDENTITY; PART]; PART];
+        for (k, row) in x.chunks_exact(n).enumerate() {
+            let part = last_part::<M, HALF>(row);
+            for i in 0..PART {
+                columns[i][k % PART] = part[i];
+            }
         }
-        let mut results = [M::IDENTITY; LONGER];
+        let mut count = PART / 2;
+        while count > 0 {
+            for k in 0..count {
+                for i in 0..PART {
+                    columns[k][i] = M::join(columns[k][i], columns[k + count][i]);
+                }
+            }
+            count /= 2;
+        }
+        let mut results = [M::IDENTITY; PART];
         join::<M>(&mut results, &columns[0]);
         out.copy_from_slice(&results[..out.len()]);
     }
+}
+
+/// What is left of a row when `PART` elements are.
+#[inline(always)]
+fn last_part<M: Monoid, const HALF: usize>(row: &[M::T]) -> [M::T; PART] {
+    let (low, high) = row.split_at(HALF);
+    let mut acc = [M::IDENTITY; HALF];
+    match <&[M::T; HALF]>::try_from(high) {
+        Ok(high) => (0..HALF).for_each(|i| acc[i] = M::join(low[i], high[i])),
+        Err(_) => {
+            acc[..high.len()].copy_from_slice(high);
+            (0..HALF).for_each(|i| acc[i] = M::join(low[i], acc[i]));
+        }
+    }
+    let mut width = HALF / 2;
+    while width >= PART {
+        for i in 0..width {
+            acc[i] = M::join(acc[i], acc[i + width]);
+        }
+        width /= 2;
+    }
+    std::array::from_fn(|i| acc[i])
 }

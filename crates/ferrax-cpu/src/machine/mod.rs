@@ -75,7 +75,7 @@ pub fn flat(isa: Isa) -> bool {
 
 /// Whether a long program of these handlers leaves the stack as it was. Where calls in tail position take a frame each, as
 /// in builds without an optimizer, a long program would overflow the stack: all handlers are first tried a few at a time.
-fn leaves_stack(isa: Isa, some: &[Option<Handler>]) -> bool {
+pub fn leaves_stack(isa: Isa, some: &[Option<Handler>]) -> bool {
     let all: Vec<Handler> = some.iter().flatten().copied().collect();
     let flat =
         |handlers: &[Handler], times: usize| flat_calls(isa, handlers.iter().cycle().take(handlers.len() * times));
@@ -104,84 +104,4 @@ fn flat_calls<'a>(isa: Isa, handlers: impl Iterator<Item = &'a Handler>) -> bool
 pub unsafe fn run(isa: Isa, code: *const Instr, table: *const *mut u8, o: usize, e: usize) {
     // SAFETY: the caller's contract.
     unsafe { arch::enter(isa, code, table, o, e, code) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::math::{double, single};
-    use crate::simd::{detected, isa};
-    use ferrax_base::DType;
-    use ferrax_loops::UnaryOp;
-
-    /// What a handler makes of a tile.
-    fn tile<T: Copy>(isa: Isa, h: Handler, x: &[T]) -> Vec<T> {
-        let (lane, d) = (size_of::<T>(), if size_of::<T>() == 4 { DType::F32 } else { DType::F64 });
-        let mut y = x.to_vec();
-        let code: Vec<Instr> = [table::load(lane, d, false), Some(h), table::store(lane, d), Some(handler::finish())]
-            .into_iter()
-            .flatten()
-            .zip([0, 0, 1, 0])
-            .map(|(h, p)| Instr { code: isa.code(h), imm: 0, p, q: 0, ps: lane as u16, qs: 0 })
-            .collect();
-        let places = [x.as_ptr().cast_mut().cast(), y.as_mut_ptr().cast()];
-        // SAFETY: the operands hold a tile of the widest instruction set, and the machine has this one.
-        unsafe { run(isa, code.as_ptr(), places.as_ptr(), 0, isa.lanes(lane)) };
-        y.truncate(isa.lanes(lane));
-        y
-    }
-
-    macro_rules! agree {
-        ($T:ident, $m:ident, $near:expr, $awkward:expr) => {
-            let ops = [
-                (UnaryOp::Exp, $m::exp_all::<true, false, 1> as unsafe fn(&[$T; 1], &mut [$T; 1])),
-                (UnaryOp::Logistic, $m::logistic_all::<true, false, 1>),
-                (UnaryOp::Tanh, $m::tanh_all::<true, false, 1>),
-                (UnaryOp::Sin, $m::sin_all::<true, false, 1>),
-                (UnaryOp::Cos, $m::cos_all::<true, false, 1>),
-            ];
-            let (lane, d) = (size_of::<$T>(), if size_of::<$T>() == 4 { DType::F32 } else { DType::F64 });
-            let far: Vec<$T> = (0..TILE / lane).map(|i| $awkward[i % $awkward.len()]).collect();
-            for scale in [0.01, 1.0, 30.0, $near] {
-                let near: Vec<$T> = (0..TILE / lane).map(|i| (i as $T * 0.37).sin() * scale).collect();
-                for (op, one) in ops {
-                    for isa in [Isa::NARROW, isa().unwrap_or(Isa::NARROW)] {
-                        for x in [&near, &far] {
-                            let h = table::unary(lane, op, d).expect("the machine has the function");
-                            for (x, y) in x.iter().zip(tile(isa, h, x)) {
-                                let mut want = [0.0];
-                                // SAFETY: the function without registers of AVX-512.
-                                unsafe { one(&[*x], &mut want) };
-                                let same = y.to_bits() == want[0].to_bits() || y.is_nan() && want[0].is_nan();
-                                assert!(same, "{isa:?} {op:?}({x:e}) = {y:e}, one by one {:e}", want[0]);
-                            }
-                        }
-                    }
-                }
-            }
-        };
-    }
-
-    #[test]
-    fn functions_leave_the_stack_as_it_was() {
-        use UnaryOp::*;
-        let Some(widest) = detected() else { return };
-        assert_eq!(isa(), Some(widest));
-        for isa in [Isa::NARROW, widest] {
-            for op in [Exp, Exp2, Expm1, Log, Log1p, Logistic, Tanh, Sin, Cos, Erf, ErfInv, Sqrt, Floor, Tan, Cbrt] {
-                for (lane, d) in [(4, DType::F32), (8, DType::F64)] {
-                    assert!(leaves_stack(isa, &[table::unary(lane, op, d)]), "{isa:?} {op:?} {d}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn tiles_have_the_bits_of_single_numbers() {
-        if isa().is_none() {
-            return;
-        }
-        agree!(f32, single, 87.0, [0.0, -0.0, f32::INFINITY, 1e-45, 88.5, -100.0, 2e5, f32::MAX, f32::NAN]);
-        agree!(f64, double, 707.0, [0.0, -0.0, f64::INFINITY, 5e-324, 709.5, -740.0, 2e6, f64::MAX, f64::NAN]);
-    }
 }

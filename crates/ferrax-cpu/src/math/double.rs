@@ -275,11 +275,13 @@ fn split_step<const F: bool>(x: f64) -> (u64, f64) {
 
 /// |x| up to which e^x is a normal number.
 const NORMAL: f64 = 708.0;
+/// From here down e^x is 0.
+const NOTHING: f64 = -746.0;
 
 /// e^x of any x, with the bits that `exp_all` finds up to `NORMAL`.
 #[inline(always)]
 fn far_exp<const F: bool>(x: f64) -> f64 {
-    let (n, r) = split_step::<F>(clamp(x, -746.0, 709.8));
+    let (n, r) = split_step::<F>(clamp(x, NOTHING, 709.8));
     let j = n & 15;
     let power = f64::from_bits(POWERS[j as usize].wrapping_add(j << 48));
     let y = fma::<F>(power, small_expm1::<F>(r, f64::from_bits(REST[j as usize])), power);
@@ -302,9 +304,10 @@ pub unsafe fn exp_all<const F: bool, const W: bool, const N: usize>(x: &[f64; N]
     for i in 0..N {
         let (n, r) = split_step::<F>(x[i]);
         let power = f64::from_bits(power[i].wrapping_add(n << 48));
-        o[i] = fma::<F>(power, small_expm1::<F>(r, f64::from_bits(rest[i])), power);
+        let (nothing, y) = (x[i] <= NOTHING, fma::<F>(power, small_expm1::<F>(r, f64::from_bits(rest[i])), power));
+        o[i] = if nothing { 0.0 } else { y };
         // As bits, NaN is far too.
-        far |= x[i].abs().to_bits() > NORMAL.to_bits();
+        far |= !nothing & (x[i].abs().to_bits() > NORMAL.to_bits());
     }
     if far {
         for i in 0..N {

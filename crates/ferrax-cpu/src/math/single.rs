@@ -63,15 +63,18 @@ fn split_ln2<const F: bool>(x: f32) -> (i32, f32) {
 /// e^x.
 #[inline(always)]
 pub fn exp<const F: bool>(x: f32) -> f32 {
-    let (n, r) = split_ln2::<F>(clamp(x, -104.0, 88.8));
+    let (n, r) = split_ln2::<F>(clamp(x, NOTHING, 88.8));
     let p = fma::<F>(exp_tail::<F>(r), r * r, r) + 1.0;
     scale(p, n)
 }
 
 /// |x| up to which e^x is a normal number.
 const NORMAL: f32 = 87.0;
+/// From here down e^x is 0.
+const NOTHING: f32 = -104.0;
 
-/// e^x of a tile, with the bits of `exp`: the power of two goes straight to the exponent unless a lane is far.
+/// e^x of a tile, with the bits of `exp`: the power of two goes straight to the exponent unless a lane is far. What is left of a
+/// softmax's mask is not: it is so low that nothing is left of it.
 ///
 /// # Safety
 /// None; it is called like functions that have some.
@@ -81,9 +84,10 @@ pub unsafe fn exp_all<const F: bool, const W: bool, const N: usize>(x: &[f32; N]
     for i in 0..N {
         let (n, r) = split_ln2::<F>(x[i]);
         let p = fma::<F>(exp_tail::<F>(r), r * r, r) + 1.0;
-        o[i] = f32::from_bits(p.to_bits().wrapping_add((n as u32) << 23));
+        let (nothing, y) = (x[i] <= NOTHING, f32::from_bits(p.to_bits().wrapping_add((n as u32) << 23)));
+        o[i] = if nothing { 0.0 } else { y };
         // As bits, NaN is far too.
-        far |= x[i].abs().to_bits() > NORMAL.to_bits();
+        far |= !nothing & (x[i].abs().to_bits() > NORMAL.to_bits());
     }
     if far {
         for i in 0..N {

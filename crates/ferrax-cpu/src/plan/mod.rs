@@ -100,6 +100,8 @@ pub(crate) fn plan(graph: Arc<Graph>, donation: Donation<'_>, machine: bool) -> 
     let graph = if machine { checked(crate::plan::constants::fold(graph))? } else { graph };
     let graph = if machine { checked(passes::fractions(graph))? } else { graph };
     let graph = if machine { checked(passes::paddings(graph))? } else { graph };
+    let graph = if machine { checked(passes::holes(graph))? } else { graph };
+    let graph = if machine { checked(passes::rolls(graph))? } else { graph };
     let graph = checked(passes::hoist(graph))?;
     let graph = if machine { checked(passes::hoist(checked(passes::ahead(graph))?))? } else { graph };
     let graph = if machine { checked(passes::idle(graph))? } else { graph };

@@ -9,4 +9,4 @@ pub mod lanes;
 pub mod wave;
 
 pub(crate) use dispatch::*;
-pub(crate) use isa::*;
+pub use isa::*;

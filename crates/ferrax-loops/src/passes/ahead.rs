@@ -7,7 +7,7 @@
 //! the loop's own. Elements are computed by the same nodes of the same operands: no bit of a result changes.
 //! Read next: `hoist.rs`, which takes out of the loop what remains of it.
 
-use super::{NOTHING, became, live_nodes, rewritten};
+use super::{NOTHING, again, append, became, live_nodes, rewritten};
 use crate::{BinaryOp, Builder, Graph, Kind, Node, SliceDims, Type, ValueId};
 use ferrax_base::{DType, Scalar};
 use smallvec::SmallVec;
@@ -101,7 +101,7 @@ impl<'g> Ahead<'g> {
             };
         }
         for (_, n) in body.nodes.iter().enumerate().filter(|(i, _)| self.goes[*i]) {
-            let outs = if is_of(n, &self.of, Of::Step) { self.stacked(b, n, &map) } else { copied(b, body, n, &map) };
+            let outs = if is_of(n, &self.of, Of::Step) { self.stacked(b, n, &map) } else { again(b, body, n, &map) };
             n.outputs().zip(outs).for_each(|(v, now)| map[v.0 as usize] = now);
         }
         let staying = || body.nodes.iter().zip(&self.stays).filter(|(_, stays)| **stays).map(|(n, _)| n);
@@ -115,8 +115,7 @@ impl<'g> Ahead<'g> {
         let mut map = vec![NOTHING; body.types.len()];
         params.iter().zip(inner.params()).for_each(|(v, now)| map[v.0 as usize] = now);
         for n in staying() {
-            let outs = copied(&mut inner, body, n, &map);
-            n.outputs().zip(outs).for_each(|(v, now)| map[v.0 as usize] = now);
+            append(&mut inner, body, n, &mut map);
         }
         let outputs: Vec<ValueId> = body.outputs.iter().map(|v| map[v.0 as usize]).collect();
         let outs = || body.outputs.iter().map(|&v| body.ty(v));
@@ -276,9 +275,4 @@ fn stacks(body: &Graph, node: &Node) -> bool {
 fn moves(node: &Node) -> bool {
     use Kind::{Bitcast, Broadcast, Concat, Reshape, Slice, Transpose};
     matches!(node.kind, Bitcast | Broadcast(_) | Reshape | Transpose(_) | Slice(_) | Concat(_))
-}
-
-fn copied(b: &mut Builder, g: &Graph, node: &Node, map: &[ValueId]) -> SmallVec<[ValueId; 1]> {
-    let types: SmallVec<[Type; 4]> = node.outputs().map(|v| g.ty(v).clone()).collect();
-    b.push_many(node.kind.clone(), &became(node, map), &types)
 }

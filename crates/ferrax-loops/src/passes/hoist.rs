@@ -6,9 +6,8 @@
 //! operands wherever they stand, so no bit of a result changes. Nodes that could be seen to run stay where they are.
 //! Read next: `order/mod.rs`.
 
-use super::{NOTHING, became, live_nodes, rewritten};
+use super::{NOTHING, append, became, live_nodes, rewritten};
 use crate::{Builder, Graph, Kind, Node, Type, ValueId};
-use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// A loop without what it need not do.
@@ -223,11 +222,4 @@ impl Moved {
         let outputs: Vec<ValueId> = body.outputs.iter().map(|v| map[v.0 as usize]).collect();
         Moved { before, body: b.finish(&outputs) }
     }
-}
-
-fn append(b: &mut Builder, g: &Graph, node: &Node, map: &mut [ValueId]) {
-    let inputs: SmallVec<[ValueId; 8]> = node.inputs.iter().map(|v| map[v.0 as usize]).collect();
-    let types: SmallVec<[Type; 4]> = node.outputs().map(|v| g.ty(v).clone()).collect();
-    let outs = b.push_many(node.kind.clone(), &inputs, &types);
-    node.outputs().zip(outs).for_each(|(v, now)| map[v.0 as usize] = now);
 }

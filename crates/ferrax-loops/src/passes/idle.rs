@@ -3,7 +3,7 @@
 //! A carried value is needed where its result is, or where something that is needed reads it. The others leave the loop,
 //! with the nodes that only they needed. No bit of what is left changes.
 
-use super::{NOTHING, became, live_nodes, rewritten};
+use super::{NOTHING, append, became, live_nodes, rewritten};
 use crate::{Builder, Graph, Kind, Node, Type, ValueId};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -69,9 +69,7 @@ fn without(body: &Graph, of_param: impl Fn(usize) -> bool, of_output: impl Fn(us
     let mut map = vec![NOTHING; body.types.len()];
     params.iter().zip(b.params()).for_each(|(&p, now)| map[p] = now);
     for (n, _) in body.nodes.iter().zip(live_nodes(&short)).filter(|(_, live)| *live) {
-        let types: SmallVec<[Type; 4]> = n.outputs().map(|v| body.ty(v).clone()).collect();
-        let outs = b.push_many(n.kind.clone(), &became(n, &map), &types);
-        n.outputs().zip(outs).for_each(|(v, now)| map[v.0 as usize] = now);
+        append(&mut b, body, n, &mut map);
     }
     let outputs: Vec<ValueId> = short.outputs.iter().map(|v| map[v.0 as usize]).collect();
     b.finish(&outputs)

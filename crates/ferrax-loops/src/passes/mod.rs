@@ -1,9 +1,9 @@
 //! Passes over the kernel graph that every engine with kernels of its own needs.
 //!
-//! Twelve rewrite a graph: [`ahead`](ahead()), [`any`](any()), [`few`](few()), [`fold_transpositions`], [`fractions`](fractions()), [`paddings`](paddings()), [`hoist`], [`idle`](idle()), [`split_states`], [`on_parts`], [`recompute`], [`spread_counts`]. [`mod@segments`] cuts programs for engines whose
+//! Fourteen rewrite a graph: [`ahead`](ahead()), [`any`](any()), [`few`](few()), [`fold_transpositions`], [`fractions`](fractions()), [`paddings`](paddings()), [`hoist`], [`holes`](holes()), [`idle`](idle()), [`rolls`](rolls()), [`split_states`], [`on_parts`], [`recompute`], [`spread_counts`]. [`mod@segments`] cuts programs for engines whose
 //! own cannot call the host. [`order`] finds which nodes run together and where
 //! each value's elements are; what an engine's kernels take, it asks a [`Target`]. No pass changes a bit of a result:
-//! nodes compute the same from the same operands wherever they stand.
+//! nodes compute the same from the same operands wherever they stand; but for `holes`, which leaves zeros out of sums.
 //!
 //! Read next: [`order`], [`view`], then the planner of an engine (`ferrax-cpu/src/plan`).
 
@@ -13,12 +13,14 @@ pub mod counts;
 pub mod few;
 pub mod fractions;
 pub mod hoist;
+pub mod holes;
 pub mod idle;
 pub mod order;
 pub mod paddings;
 pub mod parts;
 pub mod pieces;
 pub mod recompute;
+pub mod rolls;
 pub mod segments;
 pub mod states;
 pub mod sums;
@@ -31,10 +33,12 @@ pub use counts::spread_counts;
 pub use few::few;
 pub use fractions::fractions;
 pub use hoist::hoist;
+pub use holes::holes;
 pub use idle::idle;
 pub use paddings::paddings;
 pub use parts::on_parts;
 pub use recompute::recompute;
+pub use rolls::rolls;
 pub use segments::segments;
 pub use states::split_states;
 pub use transpositions::fold_transpositions;
@@ -96,12 +100,23 @@ pub fn rewritten(
         if !live[i] {
             map.extend(node.outputs().map(|_| NOTHING));
         } else if !push(i, node, &mut b, &mut map) {
-            let types: SmallVec<[Type; 4]> = node.outputs().map(|v| g.ty(v).clone()).collect();
-            map.extend(b.push_many(node.kind.clone(), &became(node, &map), &types));
+            map.extend(again(&mut b, g, node, &map));
         }
     }
     let outputs: Vec<ValueId> = g.outputs.iter().map(|v| map[v.0 as usize]).collect();
     Arc::new(b.finish(&outputs))
+}
+
+/// A node as it is, of what its operands have become: its results.
+fn again(b: &mut Builder, g: &Graph, node: &Node, map: &[ValueId]) -> SmallVec<[ValueId; 1]> {
+    let types: SmallVec<[Type; 4]> = node.outputs().map(|v| g.ty(v).clone()).collect();
+    b.push_many(node.kind.clone(), &became(node, map), &types)
+}
+
+/// A node as it is, whose results are noted.
+fn append(b: &mut Builder, g: &Graph, node: &Node, map: &mut [ValueId]) {
+    let outs = again(b, g, node, map);
+    node.outputs().zip(outs).for_each(|(v, now)| map[v.0 as usize] = now);
 }
 
 /// What the operands of a node have become.

@@ -4,7 +4,7 @@ use super::{
     batch_first, batch_where, check_args, check_results, dims_of, eval_reference, instantiate_all, mask, or, present,
     split_linear, split_operands, spread,
 };
-use crate::{clamp, select_n};
+use crate::{clamp, eq, select_n};
 use ferrax_base::{Aval, DType, Result, Scalar, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
 use ferrax_ir::trace::works_across;
@@ -260,8 +260,12 @@ fn every_row(
     let all = vec![true; p.branches[0].outvars.len()];
     let operands = batch_where(&args[1..], &dims[1..], batched, axis)?;
     let index = clamped_rows(p, axis, args, dims)?;
-    let results = |b: &JaxprRef| eval_jaxpr(&batch_jaxpr(b, axis, batched, &all)?.jaxpr, &operands);
-    let cases = p.branches.iter().map(results).collect::<Result<Vec<_>>>()?;
+    let results = |(i, b): (usize, &JaxprRef)| {
+        let chosen = eq(&index, &Value::int(DType::I32, i as i64))?;
+        let guarded = super::rows::guarded(&chosen, &operands, batched)?;
+        eval_jaxpr(&batch_jaxpr(b, axis, batched, &all)?.jaxpr, &guarded)
+    };
+    let cases = p.branches.iter().enumerate().map(results).collect::<Result<Vec<_>>>()?;
     Ok((chosen_rows(&index, &cases)?, dims_of(&all)))
 }
 

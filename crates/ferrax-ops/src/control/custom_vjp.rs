@@ -89,6 +89,16 @@ ferrax_ir::params! {
     }
 }
 
+/// What forward mode meets at a function of this name.
+#[cold]
+fn no_jvp(name: &str) -> ferrax_base::Error {
+    error!(
+        Type,
+        "can't apply forward-mode autodiff (jvp) to a custom_vjp function: {name} defines only a vjp rule. Use reverse \
+         mode (grad, vjp), or define the derivative with custom_jvp."
+    )
+}
+
 /// Calls a function that has its own vjp rule.
 pub static CUSTOM_VJP: Def<CustomVjp> = Def {
     name: "custom_vjp_call",
@@ -98,14 +108,7 @@ pub static CUSTOM_VJP: Def<CustomVjp> = Def {
         check_args(&p.name, recorded(p)?, args)?;
         Ok(recorded(p)?.out_avals().into())
     },
-    jvp: Slot::Rule(|_, p, _, _| {
-        Err(error!(
-            Type,
-            "can't apply forward-mode autodiff (jvp) to a custom_vjp function: {} defines only a vjp rule. Use \
-             reverse mode (grad, vjp), or define the derivative with custom_jvp.",
-            p.name
-        ))
-    }),
+    jvp: Slot::Rule(|_, p, _, _| Err(no_jvp(&p.name))),
     transpose: Slot::Rule(|_, p, cts, args| super::custom_jvp::transpose_call(recorded(p)?, cts, args)),
     batch: Slot::Rule(custom_vjp_batch),
     simplify: Slot::None("passes work inside the program"),
@@ -237,7 +240,7 @@ pub static CUSTOM_VJP_LINEAR: Def<CustomVjpLinear> = Def {
     }),
     simplify: Slot::None("no rewrite applies"),
     stablehlo: Slot::None("from its kernel"),
-    kernel: Slot::None("can't apply forward-mode autodiff (jvp) to a custom_vjp function"),
+    kernel: Slot::Rule(|_, p, _, _, _| Err(no_jvp(&p.rule.0.name()))),
     reference: Slot::None("can't apply forward-mode autodiff (jvp) to a custom_vjp function"),
     special: Special { pulls_zeros: true, ..Special::NONE },
 };

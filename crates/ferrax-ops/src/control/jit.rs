@@ -1,11 +1,13 @@
 //! `jit`: a call of a program that is compiled as one unit.
 
+use super::known::{depends, is_among, known_program};
 use super::{batch_first, check_args, dims_of, eval_reference, mask, present, split_linear, spread};
 use ferrax_base::{Result, Scalar};
 use ferrax_ir::lower::lower_into;
-use ferrax_ir::op::Role;
+use ferrax_ir::op::{KnownPart, Role};
 use ferrax_ir::{
-    Def, JaxprRef, OpRef, Param, ParamValue, Params, Slot, Special, Tangents, TransposeArg, Value, Values, bind,
+    Def, Effects, JaxprRef, OpRef, Param, ParamValue, Params, Slot, Special, Tangents, TransposeArg, Value, Values,
+    bind,
 };
 use ferrax_loops::{Builder, Bytes, Kind, Type, ValueId};
 use ferrax_transform::programs::{batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr};
@@ -76,9 +78,24 @@ pub static JIT: Def<Jit> = Def {
         linearize: Some(jit_linearize),
         effects: Some(|p| p.jaxpr.effects),
         role: Role::Calls(|p| p.jaxpr.clone()),
+        known: Some(jit_known),
         ..Special::NONE
     },
 };
+
+/// The call of the part of the program that depends on no linear operand.
+fn jit_known(p: &Jit, linear: &[bool]) -> Option<KnownPart> {
+    let depends = depends(&p.jaxpr, linear);
+    let outputs: Vec<usize> =
+        (0..p.jaxpr.outvars.len()).filter(|&i| !is_among(&depends, &p.jaxpr.outvars[i])).collect();
+    if outputs.is_empty() || p.jaxpr.effects != Effects::NONE {
+        return None;
+    }
+    let inputs: Vec<usize> = (0..linear.len()).filter(|&i| !linear[i]).collect();
+    let outvars = outputs.iter().map(|&i| p.jaxpr.outvars[i]).collect();
+    let params = Jit { jaxpr: known_program(&p.jaxpr, &depends, &inputs, outvars).into(), ..p.clone() };
+    Some(KnownPart { op: OpRef::new(&JIT, params), inputs, outputs })
+}
 
 /// Optimizes a program and appends its operations to a graph, its constants as dense nodes that share the
 /// arrays' memory.

@@ -12,6 +12,7 @@ pub mod custom_vmap;
 pub mod forwarded;
 pub mod jit;
 mod kept;
+mod known;
 pub mod linear_solve;
 pub mod remat;
 mod rows;

@@ -9,10 +9,11 @@
 use super::cond::{Cond, chosen_rows, clamped_rows, cond, subgraph};
 use super::scan::{Scan, scan};
 use super::{Loop, batch_where, dims_of};
+use crate::elementwise::identity::stop_gradient;
 use crate::gather_scatter::{GatherOptions, take};
 use crate::shape::reshape;
 use crate::sort::argsort;
-use crate::{convert_element_type, cumsum, eq, iota, lt, max, min, mul, sub};
+use crate::{convert_element_type, cumsum, eq, iota, lt, max, min, mul, select_n, sub};
 use ferrax_base::shape::total;
 use ferrax_base::{Aval, DType, Result};
 use ferrax_ir::op::{BatchAxis, BatchDims};
@@ -38,15 +39,28 @@ pub(super) fn rows_choose(
     let index = clamped_rows(p, axis, args, dims)?;
     let mut cases = Vec::new();
     for (i, branch) in p.branches.iter().enumerate() {
+        let chosen = eq(&index, &Value::int(DType::I32, i as i64))?;
         cases.push(match rows_at_once(branch, axis.size) {
-            None => eval_jaxpr(&batch_jaxpr(branch, axis, batched, &all)?.jaxpr, &operands)?,
-            Some(few) => {
-                let chosen = eq(&index, &Value::int(DType::I32, i as i64))?;
-                Chosen::new(&chosen, few)?.results(branch, axis, &operands, batched)?
+            None => {
+                let guarded = guarded(&chosen, &operands, batched)?;
+                eval_jaxpr(&batch_jaxpr(branch, axis, batched, &all)?.jaxpr, &guarded)?
             }
+            Some(few) => Chosen::new(&chosen, few)?.results(branch, axis, &operands, batched)?,
         });
     }
     Ok((chosen_rows(&index, &cases)?, dims_of(&all)))
+}
+
+/// The operands of a branch that is applied to all rows: derivatives go through those of rows that have chosen it alone,
+/// since the others' may be infinite, and 0 times that is NaN.
+pub(super) fn guarded(chosen: &Value, operands: &[Value], batched: &[bool]) -> Result<Vec<Value>> {
+    let guard = |(x, &on): (&Value, &bool)| {
+        if !on || !x.dtype().is_inexact() {
+            return Ok(x.clone());
+        }
+        select_n(&broadcast_in_dim(chosen, x.shape(), &[0])?, &[stop_gradient(x)?, x.clone()])
+    };
+    operands.iter().zip(batched).map(guard).collect()
 }
 
 /// How many rows a branch takes at once where it is computed for those that choose it; `None` where computing all `n` rows

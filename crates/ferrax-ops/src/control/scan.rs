@@ -4,12 +4,15 @@
 //! from step to step are passed once, not stacked.
 
 use super::cond::subgraph;
+use super::known::{depends, is_among, known_program};
 use super::{Loop, batch_where, check_args, check_results, dims_of, eval_reference, mask, or, split_operands, spread};
 use crate::ADD;
 use ferrax_base::{Aval, Result, Scalar, bail};
-use ferrax_ir::op::{BatchAxis, BatchDims};
+use ferrax_ir::op::{BatchAxis, BatchDims, KnownPart};
 use ferrax_ir::reference::RefTensor;
-use ferrax_ir::{Atom, Avals, Def, JaxprRef, OpRef, Slot, Special, Tangents, TransposeArg, Value, Values, Var, bind};
+use ferrax_ir::{
+    Atom, Avals, Def, Effects, JaxprRef, OpRef, Slot, Special, Tangents, TransposeArg, Value, Values, Var, bind,
+};
 use ferrax_loops::{BinaryOp, Builder, Kind, Type, ValueId};
 use ferrax_transform::batching::place_axis;
 use ferrax_transform::programs::{LinearProgram, batch_jaxpr, jvp_jaxpr, linearize_jaxpr};
@@ -64,7 +67,12 @@ pub static SCAN: Def<Scan> = Def {
         Ok(b.push_many(kind, args, &types))
     }),
     reference: Slot::Rule(scan_reference),
-    special: Special { linearize: Some(scan_linearize), effects: Some(|p| p.jaxpr.effects), ..Special::NONE },
+    special: Special {
+        linearize: Some(scan_linearize),
+        effects: Some(|p| p.jaxpr.effects),
+        known: Some(scan_known),
+        ..Special::NONE
+    },
 };
 
 impl Scan {
@@ -357,22 +365,39 @@ fn linear_operands(p: &Scan, wanted: &[bool]) -> Vec<bool> {
     let mut linear: Vec<bool> =
         wanted.iter().enumerate().map(|(i, &l)| l || (p.linear_carry && carried.contains(&i))).collect();
     loop {
-        let mut depends = vec![false; p.jaxpr.avals.len()];
-        let of = |depends: &[bool], a: &Atom| matches!(a, Atom::Var(v) if depends[v.0 as usize]);
-        for (v, &l) in p.jaxpr.invars.iter().zip(&linear) {
-            depends[v.0 as usize] = l;
-        }
-        for eqn in &p.jaxpr.eqns {
-            let any = eqn.inputs.iter().any(|a| of(&depends, a));
-            eqn.outputs.iter().for_each(|v| depends[v.0 as usize] = any);
-        }
+        let depends = depends(&p.jaxpr, &linear);
         let found: Vec<usize> =
-            carried.clone().filter(|&i| !linear[i] && of(&depends, &p.jaxpr.outvars[i - p.num_consts])).collect();
+            carried.clone().filter(|&i| !linear[i] && is_among(&depends, &p.jaxpr.outvars[i - p.num_consts])).collect();
         if found.is_empty() {
             return linear;
         }
         found.into_iter().for_each(|i| linear[i] = true);
     }
+}
+
+/// The scan of what does not depend on linear operands: carried values that do not, and rows of the same.
+fn scan_known(p: &Scan, wanted: &[bool]) -> Option<KnownPart> {
+    if p.linear_carry || p.jaxpr.effects != Effects::NONE {
+        return None;
+    }
+    let linear = linear_operands(p, wanted);
+    let depends = depends(&p.jaxpr, &linear);
+    let is_known = |&i: &usize| {
+        if i < p.num_carry { !linear[p.num_consts + i] } else { !is_among(&depends, &p.jaxpr.outvars[i]) }
+    };
+    let outputs: Vec<usize> = (0..p.jaxpr.outvars.len()).filter(is_known).collect();
+    if outputs.is_empty() {
+        return None;
+    }
+    let inputs: Vec<usize> = (0..linear.len()).filter(|&i| !linear[i]).collect();
+    let outvars = outputs.iter().map(|&i| p.jaxpr.outvars[i]).collect();
+    let params = Scan {
+        jaxpr: known_program(&p.jaxpr, &depends, &inputs, outvars).into(),
+        num_consts: inputs.iter().filter(|&&i| i < p.num_consts).count(),
+        num_carry: outputs.iter().filter(|&&i| i < p.num_carry).count(),
+        ..p.clone()
+    };
+    Some(KnownPart { op: OpRef::new(&SCAN, params), inputs, outputs })
 }
 
 /// Transposes a scan some of whose carried values do not depend on linear operands (a counter): a scan of its own
@@ -393,16 +418,8 @@ fn transpose_beside_known(
 
     let known: Vec<usize> =
         pick(0..first, false).chain(stepped.iter().copied()).chain(pick(fx..args.len(), false)).collect();
-    let mut forward = (*p.jaxpr).clone();
-    forward.invars = vars(&known);
-    let mut is_known = vec![false; forward.avals.len()];
-    forward.constvars.iter().chain(&forward.invars).for_each(|v| is_known[v.0 as usize] = true);
-    forward.eqns.retain(|eqn| {
-        let all = eqn.inputs.iter().all(|a| !matches!(a, Atom::Var(v) if !is_known[v.0 as usize]));
-        eqn.outputs.iter().for_each(|v| is_known[v.0 as usize] = all);
-        all
-    });
-    forward.outvars = carries(&stepped).into_iter().chain(vars(&stepped).into_iter().map(Atom::Var)).collect();
+    let outvars = carries(&stepped).into_iter().chain(vars(&stepped).into_iter().map(Atom::Var)).collect();
+    let forward = known_program(&p.jaxpr, &depends(&p.jaxpr, linear), &known, outvars);
     let num_consts = pick(0..first, false).count();
     let params = Scan { jaxpr: forward.into(), num_consts, num_carry: stepped.len(), ..p.clone() };
     let values = known.iter().map(|&i| args[i].known().cloned()).collect::<Result<Vec<_>>>()?;

@@ -3,7 +3,9 @@
 //! With A = L Lᴴ: L' = L Φ(L⁻¹ A' L⁻ᴴ), where Φ takes the lower triangle and half of the diagonal (Murray, "Differentiation of the Cholesky decomposition", 2016).
 
 use super::triangular::{TriangularSolve, triangular_solve};
-use super::{check, check_square, leading_batch, lower_mask, matrices, matrix, node, product, tensor, tril, unit};
+use super::{
+    check, check_square, leading_batch, lower_mask, matrices, matrix, node, product, tensor, tril, unit, weak_like,
+};
 use crate::common::{Accept, FROM_KERNEL, NO_REWRITE, NOT_LINEAR, check_operand, one};
 use crate::numbers::{Complex, complex, to_complex};
 use crate::registry::Primitive;
@@ -23,7 +25,7 @@ pub static CHOLESKY: Def<()> = Def {
     shape: |(), args| {
         check("cholesky", args, &[2])?;
         check_square("cholesky", args[0])?;
-        Ok(smallvec![Aval::new(args[0].dtype, &args[0].shape)])
+        weak_like(args, smallvec![Aval::new(args[0].dtype, &args[0].shape)])
     },
     jvp: Slot::Rule(cholesky_jvp),
     transpose: Slot::None(NOT_LINEAR),
@@ -101,7 +103,7 @@ pub static CHOLESKY_UPDATE: Def<()> = Def {
                 Tuple(w)
             );
         }
-        Ok(smallvec![Aval::new(args[0].dtype, &args[0].shape)])
+        weak_like(args, smallvec![Aval::new(args[0].dtype, &args[0].shape)])
     },
     jvp: Slot::None("not defined in JAX: that of cholesky(rᵀ r + w wᵀ) is"),
     transpose: Slot::None(NOT_LINEAR),

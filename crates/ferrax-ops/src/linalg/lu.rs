@@ -7,7 +7,7 @@
 use super::triangular::{TriangularSolve, triangular_solve};
 use super::{
     check, check_square, eliminate, item, known_matrix, leading_batch, matrices, matrix, node, product, tensor,
-    transposed, tril, triu,
+    transposed, tril, triu, weak_like,
 };
 use crate::common::{Accept, FROM_KERNEL, NO_REWRITE, NOT_LINEAR, check_operand, constant, full_like, one, zero_jvp};
 use crate::elementwise::binary::{add, bitwise_and, sub};
@@ -41,7 +41,7 @@ pub static LU: Def<()> = Def {
         let x = args[0];
         let (m, n) = matrix(x);
         let pivots = item(x, 2, &[symbolic::dims(Operation::Min, m, n)?], DType::I32);
-        Ok(smallvec![Aval::new(x.dtype, &x.shape), pivots, item(x, 2, &[m], DType::I32)])
+        weak_like(args, smallvec![Aval::new(x.dtype, &x.shape), pivots, item(x, 2, &[m], DType::I32)])
     },
     jvp: Slot::Rule(lu_jvp),
     transpose: Slot::None(NOT_LINEAR),
@@ -225,7 +225,7 @@ pub static LU_SOLVE: Def<LuSolve> = Def {
             let shapes: Vec<String> = args.iter().map(|x| Tuple(&x.shape).to_string()).collect();
             bail!(Value, "Incompatible shapes for arguments to lu_solve: {}.", shapes.join(", "));
         }
-        Ok(smallvec![Aval::new(b.dtype, &b.shape)])
+        weak_like(&[a, b], smallvec![Aval::new(b.dtype, &b.shape)])
     },
     jvp: Slot::Rule(lu_solve_jvp),
     transpose: Slot::Rule(|_, p, cts, args| {

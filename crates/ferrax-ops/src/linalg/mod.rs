@@ -26,7 +26,7 @@ use ferrax_base::symbolic;
 use ferrax_base::{Aval, DType, Result, Scalar, Shape, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
 use ferrax_ir::reference::RefTensor;
-use ferrax_ir::{OpRef, Value, Values, bind};
+use ferrax_ir::{Avals, OpRef, Value, Values, bind};
 use ferrax_loops::linalg::LinalgOp;
 use ferrax_loops::{Builder, Kind, Type, ValueId};
 use ferrax_transform::structural::{Axes, broadcast_batch, broadcast_in_dim, transpose, zeros};
@@ -99,6 +99,13 @@ fn item(x: &Aval, rank: usize, shape: &[usize], dtype: DType) -> Aval {
     let mut out: Shape = x.shape[..x.rank() - rank].iter().copied().collect();
     out.extend_from_slice(shape);
     Aval::new(dtype, &out)
+}
+
+/// Results that are weakly typed where all operands are.
+fn weak_like(args: &[&Aval], mut outs: Avals) -> Result<Avals> {
+    let weak = args.iter().all(|a| a.weak);
+    outs.iter_mut().for_each(|out| out.weak = weak);
+    Ok(outs)
 }
 
 // ---- batching and lowering -----------------------------------------------------------------------------------------

@@ -6,7 +6,9 @@
 //! tall matrices with full column rank in forward and reverse mode algorithmic differentiation" (2012).
 
 use super::triangular::{TriangularSolve, triangular_solve};
-use super::{NOT_UNIQUE, adjoint, check, item, known_matrix, leading_batch, matrix, node, product, tril, triu};
+use super::{
+    NOT_UNIQUE, adjoint, check, item, known_matrix, leading_batch, matrix, node, product, tril, triu, weak_like,
+};
 use crate::common::{FROM_KERNEL, NO_REWRITE, NOT_LINEAR, constant};
 use crate::elementwise::binary::{add, complex, sub};
 use crate::elementwise::unary::imag;
@@ -45,7 +47,7 @@ pub static QR: Def<Qr> = Def {
         if p.pivoting {
             outs.push(item(x, 2, &[n], DType::I32));
         }
-        Ok(outs)
+        weak_like(args, outs)
     },
     jvp: Slot::Rule(qr_jvp),
     transpose: Slot::None(NOT_LINEAR),
@@ -193,7 +195,7 @@ pub static HOUSEHOLDER_PRODUCT: Def<()> = Def {
                 "The first argument to householder_product must have at least as many rows as columns, got shape ({m}, {n})"
             );
         }
-        Ok(smallvec![Aval::new(args[0].dtype, &args[0].shape)])
+        weak_like(args, smallvec![Aval::new(args[0].dtype, &args[0].shape)])
     },
     jvp: Slot::None(PACKED),
     transpose: Slot::None(NOT_LINEAR),
@@ -233,7 +235,7 @@ pub static ORMQR: Def<Ormqr> = Def {
         if m != side {
             bail!(Value, "ormqr multiplies matrices of shape ({rows}, {cols}) by reflections of size {side}, got {m}");
         }
-        Ok(smallvec![Aval::new(args[2].dtype, &args[2].shape)])
+        weak_like(args, smallvec![Aval::new(args[2].dtype, &args[2].shape)])
     },
     jvp: Slot::None(PACKED),
     transpose: Slot::None(NOT_LINEAR),

@@ -1,6 +1,6 @@
 //! Hessenberg and tridiagonal forms, and solving with tridiagonal matrices.
 
-use super::{NOT_UNIQUE, check, check_square, item, leading_batch, matrix, node};
+use super::{NOT_UNIQUE, check, check_square, item, leading_batch, matrix, node, weak_like};
 use crate::common::{FROM_KERNEL, NO_REWRITE, NOT_LINEAR, constant, one};
 use crate::elementwise::binary::{add, mul, sub};
 use crate::elementwise::unary::neg;
@@ -31,7 +31,7 @@ pub static HESSENBERG: Def<()> = Def {
         if n == 0 {
             bail!(Value, "hessenberg does not accept empty matrices, got shape {}", Tuple(&x.shape));
         }
-        Ok(smallvec![Aval::new(x.dtype, &x.shape), item(x, 2, &[n - 1], x.dtype)])
+        weak_like(args, smallvec![Aval::new(x.dtype, &x.shape), item(x, 2, &[n - 1], x.dtype)])
     },
     jvp: Slot::None(PACKED),
     transpose: Slot::None(NOT_LINEAR),
@@ -68,12 +68,13 @@ pub static TRIDIAGONAL: Def<Tridiagonal> = Def {
         if n == 0 {
             bail!(Value, "tridiagonal does not accept empty matrices, got shape {}", Tuple(&x.shape));
         }
-        Ok(smallvec![
+        let outs = smallvec![
             Aval::new(x.dtype, &x.shape),
             item(x, 2, &[n], x.dtype.real()),
             item(x, 2, &[n - 1], x.dtype.real()),
             item(x, 2, &[n - 1], x.dtype)
-        ])
+        ];
+        weak_like(args, outs)
     },
     jvp: Slot::None(PACKED),
     transpose: Slot::None(NOT_LINEAR),
@@ -112,7 +113,7 @@ pub static TRIDIAGONAL_SOLVE: Def<()> = Def {
                 shapes()
             );
         }
-        Ok(smallvec![Aval::new(b.dtype, &b.shape)])
+        weak_like(args, smallvec![Aval::new(b.dtype, &b.shape)])
     },
     jvp: Slot::Rule(tridiagonal_solve_jvp),
     transpose: Slot::Rule(|_, (), cts, args| {

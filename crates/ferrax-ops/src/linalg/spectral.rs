@@ -5,7 +5,9 @@
 //! thin factors are added. Of a general matrix w' = diag(V⁻¹ A' V). Equal eigenvalues give infinities, as the
 //! derivatives of their vectors do. Source: Giles, "Collected matrix derivative results" (2008), sections 3.1 and 3.2.
 
-use super::{NOT_UNIQUE, adjoint, check, check_square, item, known_matrix, leading_batch, matrix, node, product};
+use super::{
+    NOT_UNIQUE, adjoint, check, check_square, item, known_matrix, leading_batch, matrix, node, product, weak_like,
+};
 use crate::common::{FROM_KERNEL, NO_REWRITE, NOT_LINEAR, constant};
 use crate::convert_element_type;
 use crate::elementwise::binary::{add, div, mul, sub};
@@ -78,7 +80,7 @@ pub static EIGH: Def<Eigh> = Def {
         check("eigh", args, &[2])?;
         let x = args[0];
         let n = check_square("eigh", x)?;
-        Ok(smallvec![Aval::new(x.dtype, &x.shape), item(x, 2, &[n], x.dtype.real())])
+        weak_like(args, smallvec![Aval::new(x.dtype, &x.shape), item(x, 2, &[n], x.dtype.real())])
     },
     jvp: Slot::Rule(eigh_jvp),
     transpose: Slot::None(NOT_LINEAR),
@@ -139,7 +141,7 @@ pub static SVD: Def<Svd> = Def {
             outs.push(item(x, 2, &[m, u], x.dtype));
             outs.push(item(x, 2, &[v, n], x.dtype));
         }
-        Ok(outs)
+        weak_like(args, outs)
     },
     jvp: Slot::Rule(svd_jvp),
     transpose: Slot::None(NOT_LINEAR),
@@ -242,7 +244,7 @@ pub static EIG: Def<Eig> = Def {
         let mut outs: Avals = smallvec![item(x, 2, &[n], dtype)];
         let sides = [p.compute_left_eigenvectors, p.compute_right_eigenvectors];
         outs.extend(sides.iter().filter(|on| **on).map(|_| item(x, 2, &[n, n], dtype)));
-        Ok(outs)
+        weak_like(args, outs)
     },
     jvp: Slot::Rule(eig_jvp),
     transpose: Slot::None(NOT_LINEAR),
@@ -303,7 +305,7 @@ pub static SCHUR: Def<Schur> = Def {
         let x = args[0];
         check_square("schur", x)?;
         let out = Aval::new(x.dtype, &x.shape);
-        Ok(if p.compute_schur_vectors { smallvec![out.clone(), out] } else { smallvec![out] })
+        weak_like(args, if p.compute_schur_vectors { smallvec![out.clone(), out] } else { smallvec![out] })
     },
     jvp: Slot::None("not defined: the form hangs on the order of the eigenvalues"),
     transpose: Slot::None(NOT_LINEAR),

@@ -1,6 +1,8 @@
 //! Triangular systems. Linear in the right-hand side; the other triangle of the matrix never matters.
 
-use super::{check, check_square, leading_batch, matrices, matrix, node, product, tensor, transposed, tril, triu};
+use super::{
+    check, check_square, leading_batch, matrices, matrix, node, product, tensor, transposed, tril, triu, weak_like,
+};
 use crate::common::{FROM_KERNEL, NO_REWRITE, one};
 use crate::elementwise::binary::sub;
 use crate::elementwise::unary::{conj, neg};
@@ -71,7 +73,7 @@ fn triangular_shape(p: &TriangularSolve, args: &[&Aval]) -> Result<Avals> {
         let (a, b) = (Tuple(&a.shape), Tuple(&b.shape));
         bail!(Value, "Incompatible shapes for arguments to triangular_solve: {a} and {b}.");
     }
-    Ok(smallvec![Aval::new(b.dtype, &b.shape)])
+    weak_like(args, smallvec![Aval::new(b.dtype, &b.shape)])
 }
 
 /// x' = op(a)⁻¹ (b' - op(a') x), where of a' the triangle counts.

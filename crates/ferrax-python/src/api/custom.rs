@@ -4,13 +4,17 @@
 //! dtype by dtype; facade code, which knows the trees, makes the error. Types are those of one example: rules run below
 //! `vmap`, on tracers of the rows.
 
-use super::function::rust;
+use super::function::{Leaves, rust};
 use super::jaxpr::PyClosed;
+use crate::array::PyArray;
 use crate::errors::IntoPyResult;
-use crate::value::{abstract_value, from_value, to_value};
+use crate::tree::{flatten_into, unflatten};
+use crate::value::{abstract_value, from_value, quick_value, to_value};
 use ferrax::device::OnCpu;
+use ferrax_base::config::{Flag, checks_numbers, watched};
 use ferrax_base::{Buffer, DType, Result, Scalar, error};
 use ferrax_ir::jaxpr::ArgNames;
+use ferrax_ir::trace::is_plain;
 use ferrax_ir::{Array, Aval, Lit, Value};
 use ferrax_loops::{HostCall, HostRef};
 use ferrax_ops::callback::{CallbackKind, VmapMethod, callback};
@@ -21,7 +25,7 @@ use ferrax_ops::control::{Callable, CallableRef};
 use ferrax_ops::elementwise::convert::convert_element_type;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Avals of a function's results, known once it has been traced.
@@ -174,6 +178,54 @@ impl Callable for PyJvp {
     fn name(&self) -> String {
         self.name.clone()
     }
+}
+
+/// Whether a function of these arguments can run as one program instead of operation by operation: the first is an array,
+/// none is traced, nothing around the call is, and nobody watches operations. What a dtype asks for is told at each call.
+#[pyfunction]
+fn are_known(args: &Bound<'_, PyTuple>, kwargs: &Bound<'_, PyDict>) -> bool {
+    let traced = |value: &Bound<'_, PyAny>| matches!(quick_value(value), Some(Value::Tracer(_)));
+    let told = |name: &Bound<'_, PyAny>| name.extract::<&str>().is_ok_and(|n| matches!(n, "dtype" | "out"));
+    is_plain()
+        && !watched()
+        && !checks_numbers()
+        && !Flag::DisableJit.get()
+        && args.get_item(0).is_ok_and(|first| matches!(quick_value(&first), Some(Value::Array(_))))
+        && !args.iter().any(|arg| traced(&arg))
+        && !kwargs.iter().any(|(name, value)| traced(&value) || (told(&name) && !value.is_none()))
+}
+
+/// Calls a function that has rules of its own, where none of them can matter: its arguments are arrays and Python's numbers
+/// whose values are known, and nothing is traced. `NotImplemented` elsewhere.
+#[pyfunction]
+fn called_plainly<'py>(fun: &Bound<'py, PyAny>, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+    let py = fun.py();
+    if !is_plain() {
+        return Ok(py.NotImplemented().into_bound(py));
+    }
+    let mut leaves = Leaves::new();
+    let tree = flatten_into(args, &mut leaves)?;
+    let mut numbers = false;
+    for leaf in &mut leaves {
+        match quick_value(leaf.bind(py)) {
+            Some(Value::Array(_)) => {}
+            Some(number @ Value::Lit(_)) => (*leaf, numbers) = (from_value(py, number)?, true),
+            _ => return Ok(py.NotImplemented().into_bound(py)),
+        }
+    }
+    let given = if numbers {
+        unflatten(py, &tree, std::mem::take(&mut leaves))?.into_bound(py).cast_into()?
+    } else {
+        args.clone()
+    };
+    let out = fun.call1(given)?;
+    if out.cast::<PyArray>().is_ok() {
+        return Ok(out);
+    }
+    leaves.clear();
+    let tree = flatten_into(&out, &mut leaves)?;
+    let values = leaves.iter().map(|leaf| from_value(py, to_value(leaf.bind(py))?)).collect::<PyResult<Leaves>>()?;
+    Ok(unflatten(py, &tree, values)?.into_bound(py))
 }
 
 /// Calls `fun(*flat)` with the rule `jvp((*primals, *tangents), zero) -> [*outs, *out tangents]`.
@@ -394,8 +446,8 @@ pub fn method_of(name: Option<&str>) -> PyResult<VmapMethod> {
     let Some(name) = name else { return Ok(VmapMethod::Unsupported) };
     VmapMethod::named(name).ok_or_else(|| {
         pyo3::exceptions::PyValueError::new_err(format!(
-            "vmap_method must be one of 'sequential', 'sequential_unrolled', 'expand_dims', 'broadcast_all', \
-             'legacy_vectorized' or None, but got: {name}"
+            "vmap_method must be on of the allowed methods ['sequential', 'sequential_unrolled', 'expand_dims', \
+             'broadcast_all', 'legacy_vectorized', None], but got: {name}"
         ))
     })
 }
@@ -424,6 +476,8 @@ fn bind_callback(
 
 /// Adds the functions.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(are_known, m)?)?;
+    m.add_function(wrap_pyfunction!(called_plainly, m)?)?;
     m.add_function(wrap_pyfunction!(bind_custom_jvp, m)?)?;
     m.add_function(wrap_pyfunction!(bind_custom_vjp, m)?)?;
     m.add_function(wrap_pyfunction!(bind_custom_vmap, m)?)?;

@@ -61,7 +61,7 @@ fn trace_to_jaxpr(
     crate::watch::traced(py, &program)?;
     let program = PyClosed::traced(program, staged.captured, out_tree.clone());
     if let Some(place) = kept {
-        place.keep(&program, &out_tree);
+        place.keep(&program, &out_tree, None);
     }
     Ok(program)
 }

@@ -345,6 +345,9 @@ pub(super) fn bad_result(
         Some(transform) => format!(" traced for {transform}"),
         None => String::new(),
     };
+    if super::references::is_high(leaf) {
+        return super::references::used();
+    }
     if super::references::is_reference(leaf) {
         return references_stay(leaf, &path, &format!("{debug}{traced}"));
     }

@@ -4,8 +4,10 @@
 
 use super::auxiliary::{Aux, Returned, halves};
 use super::function::{Function, Leaves, args_tuple, call_user, kwargs_dict, rust, wrap_names};
+use super::references;
 use super::residuals::{self, Meta, PyHollow, State};
 use super::trees;
+use crate::boundary;
 use crate::errors::IntoPyResult;
 use crate::fastcall::{Args, FastCall, Signature, Visit, new_callable};
 use crate::shorten;
@@ -251,12 +253,32 @@ impl FastCall for Grad {
     const TYPE_NAME: &'static std::ffi::CStr = c"ferrax.GradFunction";
     const METHOD: bool = true;
 
-    fn call<'py>(&self, _py: Python<'py>, args: Args<'_, 'py>) -> PyResult<Py<PyAny>> {
-        self.run(&args)
+    fn call<'py>(&self, py: Python<'py>, args: Args<'_, 'py>) -> PyResult<Py<PyAny>> {
+        match self.run(&args) {
+            Err(e) if e.is_instance_of::<PyTypeError>(py) && trees::has_leaf(&args, references::is_high) => {
+                boundary::call(&self.of_values(py)?, &args)
+            }
+            result => result,
+        }
     }
 
     fn traverse(&self, visit: &mut Visit) {
         visit.object(&self.function.fun);
+    }
+}
+
+impl Grad {
+    /// The gradient for arguments among which there are values that are no arrays.
+    #[cold]
+    fn of_values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let transform = if self.with_value { "value_and_grad" } else { "grad" };
+        let argnums = match &self.argnums[..] {
+            [n] if self.single => n.into_pyobject(py)?.into_any(),
+            all => PyTuple::new(py, all)?.into_any(),
+        };
+        let options = (self.has_aux, self.holomorphic, self.allow_int);
+        py.import("ferrax._derivatives")?
+            .call_method1("gradient_of_values", (transform, &self.function.fun, argnums, options))
     }
 }
 

@@ -3,21 +3,21 @@
 //! A `Jaxpr` is a program whose leading parameters, its `constvars`, stand for values that it does not carry; a
 //! `ClosedJaxpr` carries them. Inside, a program carries the arrays it uses itself, and only what it closed over from
 //! enclosing traces are parameters: [`Shown`] presents one as the other. Variables are equal when they are the same
-//! variable of the same program, or the same one that Python made.
+//! variable of the same program, or the same one that Python made; a program that Python makes has those it was made of.
 //!
 //! Read next: `primitive.rs` for operations by name and parameters, `jaxpr_build.rs` for programs made from Python.
 
+use super::atoms::{self, Home, dropped, late_member, literal, var};
 use super::primitive;
 use crate::aval::ShapedArray;
 use crate::errors::IntoPyResult;
 use crate::tree::PyTreeDef;
 use crate::value::{from_value, to_value};
-use ferrax_ir::{Atom, Aval, Jaxpr, JaxprRef, Lit, OpRef, Source, Value, Var};
-use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
+use ferrax_ir::{Atom, Aval, Jaxpr, JaxprRef, OpRef, Source, Value, Var};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::collections::BTreeSet;
-use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 /// A program as Python sees it.
@@ -29,12 +29,24 @@ pub struct Shown {
     whole: OnceLock<JaxprRef>,
     /// Which variables something reads.
     used: OnceLock<Vec<bool>>,
+    /// The variables by number as Python gave them; empty for programs that were traced.
+    given: Vec<Home>,
 }
 
 impl Shown {
     /// A program whose first parameters are shown as constants.
     pub fn new(jaxpr: JaxprRef, leading: usize) -> Arc<Shown> {
-        Arc::new(Shown { jaxpr, leading, whole: OnceLock::new(), used: OnceLock::new() })
+        Shown::assembled(jaxpr, leading, Vec::new())
+    }
+
+    /// A program that Python made of these variables.
+    fn assembled(jaxpr: JaxprRef, leading: usize, given: Vec<Home>) -> Arc<Shown> {
+        Arc::new(Shown { jaxpr, leading, whole: OnceLock::new(), used: OnceLock::new(), given })
+    }
+
+    /// Whose a variable is: who makes a program of another's variables finds them in it.
+    fn home(&self, v: Var) -> Home {
+        self.given.get(v.0 as usize).cloned().unwrap_or_else(|| Home::Program(self.jaxpr.clone(), v))
     }
 
     /// All that is shown as constants (first parameters, then arrays), in the order in which the trace met them.
@@ -63,11 +75,11 @@ impl Shown {
     }
 
     fn constvars(self: &Arc<Self>) -> impl Iterator<Item = Home> + '_ {
-        self.order().into_iter().map(|i| Home::Program(self.jaxpr.clone(), self.constant(i)))
+        self.order().into_iter().map(|i| self.home(self.constant(i)))
     }
 
     fn invars(self: &Arc<Self>) -> impl Iterator<Item = Home> + '_ {
-        self.jaxpr.invars[self.leading..].iter().map(|&v| Home::Program(self.jaxpr.clone(), v))
+        self.jaxpr.invars[self.leading..].iter().map(|&v| self.home(v))
     }
 
     fn is_used(&self, v: Var) -> bool {
@@ -86,199 +98,14 @@ impl Shown {
 
     fn atom(&self, py: Python<'_>, atom: Atom) -> PyResult<Py<PyAny>> {
         match atom {
-            Atom::Var(v) => var(py, Home::Program(self.jaxpr.clone(), v)),
+            Atom::Var(v) => var(py, self.home(v)),
             Atom::Lit(l) => literal(py, l),
         }
     }
 
     fn binder(&self, py: Python<'_>, v: Var) -> PyResult<Py<PyAny>> {
-        let home = Home::Program(self.jaxpr.clone(), v);
+        let home = self.home(v);
         if self.is_used(v) { var(py, home) } else { dropped(py, home) }
-    }
-}
-
-/// Whose variable it is.
-#[derive(Clone)]
-pub enum Home {
-    /// A program's.
-    Program(JaxprRef, Var),
-    /// One that Python made.
-    Own(Arc<Aval>),
-}
-
-impl Home {
-    fn aval(&self) -> &Aval {
-        match self {
-            Home::Program(j, v) => j.aval(*v),
-            Home::Own(aval) => aval,
-        }
-    }
-
-    /// What identifies it while it lives.
-    pub fn key(&self) -> (usize, u32) {
-        match self {
-            Home::Program(j, v) => (std::ptr::from_ref::<Jaxpr>(j) as usize, v.0),
-            Home::Own(aval) => (Arc::as_ptr(aval) as usize, 0),
-        }
-    }
-}
-
-/// A variable or a literal.
-#[pyclass(frozen, subclass, name = "Atom", module = "ferrax.core")]
-pub struct PyAtom;
-
-/// A member of the classes of programs that is Python's: the module that gives them theirs is loaded by the first use.
-fn late_member<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    let py = object.py();
-    py.import("ferrax.extend.core")?;
-    py.get_type::<PyAny>().call_method1(pyo3::intern!(py, "__getattribute__"), (object, name))
-}
-
-#[pymethods]
-impl PyAtom {
-    fn __getattr__<'py>(slf: &Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        late_member(slf, name)
-    }
-}
-
-/// A variable of a program.
-#[pyclass(frozen, subclass, extends = PyAtom, name = "Var", module = "ferrax.extend.core")]
-pub struct PyVar(pub Home);
-
-/// A variable that nothing reads.
-#[pyclass(frozen, extends = PyVar, name = "DropVar", module = "ferrax.extend.core")]
-pub struct PyDropVar;
-
-/// A number in a program.
-#[pyclass(frozen, extends = PyAtom, name = "Literal", module = "ferrax.extend.core")]
-pub struct PyLiteral(pub Lit);
-
-fn var(py: Python<'_>, home: Home) -> PyResult<Py<PyAny>> {
-    Ok(Py::new(py, PyClassInitializer::from(PyAtom).add_subclass(PyVar(home)))?.into_any())
-}
-
-fn dropped(py: Python<'_>, home: Home) -> PyResult<Py<PyAny>> {
-    let class = PyClassInitializer::from(PyAtom).add_subclass(PyVar(home)).add_subclass(PyDropVar);
-    Ok(Py::new(py, class)?.into_any())
-}
-
-fn literal(py: Python<'_>, l: Lit) -> PyResult<Py<PyAny>> {
-    Ok(Py::new(py, PyClassInitializer::from(PyAtom).add_subclass(PyLiteral(l)))?.into_any())
-}
-
-#[pymethods]
-impl PyVar {
-    #[new]
-    #[pyo3(signature = (aval, initial_qdd=None, final_qdd=None))]
-    fn new(
-        aval: &Bound<'_, PyAny>,
-        initial_qdd: Option<&Bound<'_, PyAny>>,
-        final_qdd: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<PyClassInitializer<Self>> {
-        if initial_qdd.or(final_qdd).is_some() {
-            return Err(PyNotImplementedError::new_err(
-                "a variable of ferrax's programs has no quasi-dynamic data (qdd): its types are arrays, which have no \
-                 states; initial_qdd and final_qdd must be None",
-            ));
-        }
-        let aval = crate::value::abstract_value(aval)?;
-        Ok(PyClassInitializer::from(PyAtom).add_subclass(PyVar(Home::Own(Arc::new(aval)))))
-    }
-
-    /// Shape, dtype and weak type.
-    #[getter]
-    fn aval(&self) -> ShapedArray {
-        ShapedArray(self.0.aval().clone())
-    }
-
-    /// Its number in its program.
-    #[getter]
-    fn count(&self) -> usize {
-        match self.0.key() {
-            (_, n) if matches!(self.0, Home::Program(..)) => n as usize,
-            (address, _) => address,
-        }
-    }
-
-    fn __repr__(&self) -> String {
-        match &self.0 {
-            // programs name variables by their order, which one alone does not know
-            Home::Program(j, v) => {
-                let id = std::ptr::from_ref::<Jaxpr>(j) as usize + v.0 as usize;
-                format!("Var(id={id}):{}", crate::tracer::LongAval(&j.aval(*v).with_weak(false)))
-            }
-            Home::Own(aval) => {
-                format!("Var(id={}):{}", self.0.key().0, crate::tracer::LongAval(&aval.with_weak(false)))
-            }
-        }
-    }
-
-    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<PyVar>().is_ok_and(|o| o.get().0.key() == self.0.key())
-    }
-
-    fn __hash__(&self) -> u64 {
-        let mut h = rustc_hash::FxHasher::default();
-        self.0.key().hash(&mut h);
-        h.finish()
-    }
-}
-
-#[pymethods]
-impl PyDropVar {
-    #[new]
-    fn new(aval: &Bound<'_, PyAny>) -> PyResult<PyClassInitializer<Self>> {
-        Ok(PyVar::new(aval, None, None)?.add_subclass(PyDropVar))
-    }
-
-    #[allow(clippy::unused_self)]
-    fn __repr__(&self) -> &'static str {
-        "_"
-    }
-}
-
-#[pymethods]
-impl PyLiteral {
-    #[new]
-    #[pyo3(signature = (val, aval=None))]
-    fn new(val: &Bound<'_, PyAny>, aval: Option<&Bound<'_, PyAny>>) -> PyResult<PyClassInitializer<Self>> {
-        let value = to_value(val)?;
-        let lit = match &value {
-            Value::Lit(l) => *l,
-            Value::Array(a) if value.rank() == 0 => Lit { scalar: a.item().py()?, weak: a.aval().weak },
-            _ => return Err(PyTypeError::new_err("a literal is a number; arrays are constants of the program")),
-        };
-        let weak = aval.map(crate::value::abstract_value).transpose()?.map_or(lit.weak, |a| a.weak);
-        Ok(PyClassInitializer::from(PyAtom).add_subclass(PyLiteral(Lit { weak, ..lit })))
-    }
-
-    /// The number.
-    #[getter]
-    fn val(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        from_value(py, Value::Lit(self.0))
-    }
-
-    /// Shape, dtype and weak type.
-    #[getter]
-    fn aval(&self) -> ShapedArray {
-        ShapedArray(Value::Lit(self.0).aval())
-    }
-
-    fn __repr__(&self) -> String {
-        let (scalar, dtype) = (self.0.scalar, self.0.scalar.dtype);
-        if !self.0.weak || dtype.is_complex() {
-            return format!("Literal({scalar})");
-        }
-        let kind = if dtype.is_float() { "TypedFloat" } else { "TypedInt" };
-        format!("Literal({kind}({scalar}, dtype={}))", dtype.name())
-    }
-
-    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<PyLiteral>().is_ok_and(|o| o.get().0 == self.0)
-    }
-
-    fn __hash__(&self) -> u64 {
-        self.0.scalar.bits as u64
     }
 }
 
@@ -298,7 +125,7 @@ impl PyOpaque {
 }
 
 /// One operation of a program.
-#[pyclass(frozen, name = "JaxprEqn", module = "ferrax.extend.core")]
+#[pyclass(frozen, subclass, name = "JaxprEqn", module = "ferrax.extend.core")]
 pub struct PyEqn {
     /// The operation.
     pub op: OpRef,
@@ -502,7 +329,7 @@ fn vars(py: Python<'_>, homes: impl Iterator<Item = Home>) -> PyResult<Vec<Py<Py
 }
 
 /// A program without the values of its constants.
-#[pyclass(frozen, weakref, name = "Jaxpr", module = "ferrax.extend.core")]
+#[pyclass(frozen, subclass, weakref, name = "Jaxpr", module = "ferrax.extend.core")]
 pub struct PyOpen(pub Arc<Shown>);
 
 #[pymethods]
@@ -525,8 +352,8 @@ impl PyOpen {
         // effects are those of the equations
         let _ = (effects, debug_info, is_high);
         let leading = constvars.len();
-        let jaxpr = super::jaxpr_build::assemble(&constvars, &invars, &outvars, &eqns)?;
-        Ok(PyOpen(Shown::new(jaxpr, leading)))
+        let (jaxpr, given) = super::jaxpr_build::assemble(&constvars, &invars, &outvars, &eqns)?;
+        Ok(PyOpen(Shown::assembled(jaxpr, leading, given)))
     }
 
     /// Variables that stand for constants.
@@ -644,7 +471,7 @@ fn shown_once(py: Python<'_>, jaxpr: JaxprRef) -> PyResult<Bound<'_, PyAny>> {
 }
 
 /// A program with its constants.
-#[pyclass(frozen, weakref, name = "ClosedJaxpr", module = "ferrax.extend.core")]
+#[pyclass(frozen, subclass, weakref, name = "ClosedJaxpr", module = "ferrax.extend.core")]
 pub struct PyClosed {
     shown: Arc<Shown>,
     /// Values that stand for its leading parameters: of enclosing traces, or what Python gave.
@@ -710,7 +537,8 @@ impl PyClosed {
             let captured = by_number;
             return Ok(PyClosed { shown: jaxpr.0.clone(), captured, out_tree: None });
         }
-        Ok(PyClosed { shown: Shown::new(jaxpr.0.whole().clone(), n), captured: values, out_tree: None })
+        let shown = Shown::assembled(jaxpr.0.whole().clone(), n, jaxpr.0.given.clone());
+        Ok(PyClosed { shown, captured: values, out_tree: None })
     }
 
     /// The program without the values of its constants.
@@ -794,7 +622,7 @@ impl PyClosed {
     #[getter]
     fn captured_vars(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
         let leading = self.shown.jaxpr.invars[..self.shown.leading].iter();
-        vars(py, leading.map(|&v| Home::Program(self.shown.jaxpr.clone(), v)))
+        vars(py, leading.map(|&v| self.shown.home(v)))
     }
 
     /// Avals of all parameters, of those too that stand for captured values.
@@ -857,10 +685,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyOpen>()?;
     m.add_class::<PyClosed>()?;
     m.add_class::<PyEqn>()?;
-    m.add_class::<PyAtom>()?;
-    m.add_class::<PyVar>()?;
-    m.add_class::<PyDropVar>()?;
-    m.add_class::<PyLiteral>()?;
+    atoms::register(m)?;
     m.add_class::<PyOpaque>()?;
     m.add_function(wrap_pyfunction!(super::source::set_library_folder, m)?)
 }

@@ -1,6 +1,7 @@
 //! Programs and equations made from Python's variables, literals and equations.
 
-use super::jaxpr::{PyEqn, PyLiteral, PyVar};
+use super::atoms::{Home, PyLiteral, PyVar};
+use super::jaxpr::PyEqn;
 use super::primitive::op_of;
 use crate::errors::Class;
 use ferrax_ir::{Atom, Aval, DebugInfo, Eqn, Jaxpr, JaxprRef, Source, Var};
@@ -13,6 +14,8 @@ use rustc_hash::FxHashMap;
 struct Assembly {
     jaxpr: Jaxpr,
     vars: FxHashMap<(usize, u32), Var>,
+    /// Python's variables by the numbers of the new ones.
+    given: Vec<Home>,
 }
 
 impl Assembly {
@@ -27,6 +30,7 @@ impl Assembly {
         let aval: Aval = crate::value::abstract_value(&var.getattr("aval")?)?;
         let new = self.jaxpr.new_var(aval);
         self.vars.insert(v.get().0.key(), new);
+        self.given.push(v.get().0.clone());
         Ok(new)
     }
 
@@ -48,13 +52,13 @@ fn malformed(py: Python<'_>, text: String) -> PyErr {
     Class::JaxprType.error(py, text)
 }
 
-/// A program of these variables and equations, the constants as its first parameters.
+/// A program of these variables and equations, the constants as its first parameters, and the variables by number.
 pub fn assemble(
     constvars: &[Bound<'_, PyAny>],
     invars: &[Bound<'_, PyAny>],
     outvars: &[Bound<'_, PyAny>],
     eqns: &[Bound<'_, PyEqn>],
-) -> PyResult<JaxprRef> {
+) -> PyResult<(JaxprRef, Vec<Home>)> {
     let mut a = Assembly::default();
     a.jaxpr.debug = DebugInfo::named("jaxpr");
     for v in constvars.iter().chain(invars) {
@@ -72,7 +76,7 @@ pub fn assemble(
     a.jaxpr.outvars = outvars.iter().map(|x| a.read(x)).collect::<PyResult<_>>()?;
     let jaxpr = JaxprRef::new(a.jaxpr);
     jaxpr.verify().map_err(|e| Python::attach(|py| malformed(py, e.to_string())))?;
-    Ok(jaxpr)
+    Ok((jaxpr, a.given))
 }
 
 /// An equation of a primitive with parameters.

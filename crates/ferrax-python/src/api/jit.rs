@@ -6,14 +6,15 @@ use super::donation::{check_leaves, is_path, no_such_path, nothing_donated, usua
 use super::explain;
 use super::explicit;
 use super::function::{Call, FlatCall, Function, Leaves, ParamNames, build, too_large, wrap_names};
-use super::guards::Watch;
+use super::guards::{Captured, Guards, Watch};
 use super::jaxpr::PyClosed;
-use super::jit_cache::{self, Kept, Options, Parts, Program, Programs, Signature, programs_of};
-use super::kept_traces::Place;
+use super::jit_cache::{self, Kept, Key, Options, Parts, Program, Programs, Signature, programs_of};
+use super::kept_traces::{self, Place};
 use super::references;
 use super::statics::Static;
 use super::trees;
 use crate::array::{ArrayImpl, PyArray, wrap_array};
+use crate::boundary;
 use crate::devices;
 use crate::errors::IntoPyResult;
 use crate::fastcall::{self, Args, FastCall, Signature as TextSignature, Visit, new_callable};
@@ -272,6 +273,10 @@ impl Jit {
         let places = explicit::places(&values);
         let signature = Signature { tree: key_tree, avals, statics, config, places };
         let key = self.programs.key(py, signature, &values, params, tree)?;
+        let place = self.place(py, tree, &typed, &key.signature.statics);
+        if let Some(known) = place.as_ref().and_then(Place::whole) {
+            return self.fill(py, key, known, (tree, positions), &values, None);
+        }
         explain::on_miss(py, &self.function, &self.options, &self.programs, &key)?;
         let fun = self.function.fun.bind(py);
         let statics = &key.signature.statics;
@@ -279,13 +284,12 @@ impl Jit {
             Watch::start(py, &self.function, statics, |s| key.static_name(py, &s.label), &self.programs, config)?;
         let clock = references::clock();
         let log = explain::Log::start(py)?;
-        let place = self.place(py, tree, &typed, statics);
         let (staged, out_tree) = self.trace(py, tree, &typed, statics, positions)?;
         let program = PyClosed::traced(staged.jaxpr.into(), staged.captured, out_tree.clone());
-        if let Some(place) = place {
-            place.keep(&program, &out_tree);
-        }
         let guards = watch.end(fun);
+        if let Some(place) = place {
+            place.keep(&program, &out_tree, Some(guards.captured()));
+        }
         if references::used_since(clock) {
             self.make_impure(py, clock)?;
             return Err(references::used());
@@ -300,6 +304,19 @@ impl Jit {
         if let Some(log) = &log {
             log.traced(py, &self.function, &key)?;
         }
+        self.fill(py, key, (jaxpr, out_tree, guards), (tree, positions), &values, log)
+    }
+
+    /// Keeps the program of a call, and runs it.
+    fn fill(
+        &self,
+        py: Python<'_>,
+        key: Key,
+        (jaxpr, out_tree, guards): (JaxprRef, TreeDef, Guards),
+        (tree, positions): (&TreeDef, &[usize]),
+        values: &[Value],
+        log: Option<explain::Log>,
+    ) -> PyResult<Py<PyAny>> {
         let donate = self.donated(py, tree, positions)?;
         if self.options.must_donate && !donate.contains(&true) {
             return Err(nothing_donated(&self.function.debug.describe()));
@@ -309,12 +326,12 @@ impl Jit {
         if program.donate.contains(&true) && !self.options.must_donate && ferrax_ir::trace::is_eager() {
             warn_unusable(py, program)?;
         }
-        if let Some(log) = log.filter(|_| runs_now(program, &values)) {
+        if let Some(log) = log.filter(|_| runs_now(program, values)) {
             let start = Instant::now();
             program.executable().and_then(|e| e.unusable_donations(&program.donate)).py()?;
             log.compiled(py, &self.function, start)?;
         }
-        self.finish(py, program, &values)
+        self.finish(py, program, values)
     }
 
     /// Errors when what must be donated is nothing, or no array.
@@ -536,7 +553,7 @@ impl FastCall for Jit {
         match self.run(&args) {
             Err(e) if references::asks(py, &e) => {
                 let impure = self.make_impure(py, references::clock())?;
-                args.forward(impure.bind(py)).map(Bound::unbind)
+                boundary::call(impure.bind(py), &args)
             }
             result => result,
         }
@@ -670,7 +687,7 @@ fn jit_trace(
     crate::watch::traced(py, &program)?;
     let jaxpr = PyClosed::traced(program, staged.captured, out_tree.clone());
     if let Some(place) = place {
-        place.keep(&jaxpr, &out_tree);
+        place.keep(&jaxpr, &out_tree, Some(Arc::new(Captured::of(jit.function.fun.bind(py)))));
     }
     Ok((jaxpr, tree::PyTreeDef(tree), tree::PyTreeDef(out_tree), donate))
 }
@@ -722,7 +739,9 @@ fn jit_cache_info(wrapper: &Bound<'_, PyAny>) -> PyResult<(usize, usize, usize, 
 /// Forgets the programs of a jitted function.
 #[pyfunction]
 fn jit_clear_cache(wrapper: &Bound<'_, PyAny>) -> PyResult<()> {
-    of(wrapper)?.programs.clear();
+    let jit = of(wrapper)?;
+    jit.programs.clear();
+    kept_traces::forget(jit.function.fun.bind(wrapper.py()));
     Ok(())
 }
 

@@ -11,7 +11,7 @@
 //! Read next: [`super::flat`] and [`super::jit`], which ask.
 
 use super::explicit;
-use super::guards::{checks_captures, is_method};
+use super::guards::{Captured, Guards, checks_captures, is_method};
 use super::jaxpr::PyClosed;
 use super::references::used_since;
 use crate::tree::TreeDef;
@@ -25,7 +25,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyWeakrefReference};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 /// Bytes of programs kept at most.
 const LIMIT: usize = 64 << 20;
@@ -81,6 +81,8 @@ struct Kept {
     jaxpr: JaxprRef,
     outside: Vec<Outside>,
     out_tree: TreeDef,
+    /// What the function captured then, where that is known.
+    captured: Option<Arc<Captured>>,
 }
 
 impl Kept {
@@ -126,8 +128,18 @@ impl Place {
         lock(&KEPT.get(&self.key)?.value).as_ref()?.program()
     }
 
-    /// Keeps a program that was traced since this place was asked for.
-    pub fn keep(self, program: &PyClosed, out_tree: &TreeDef) {
+    /// The program that is there, with the structure of its result and what the function captured, where it refers to
+    /// nothing outside.
+    pub fn whole(&self) -> Option<(JaxprRef, TreeDef, Guards)> {
+        let entry = KEPT.get(&self.key)?;
+        let kept = lock(&entry.value);
+        let (kept, captured) = (kept.as_ref()?, kept.as_ref()?.captured.clone()?);
+        let program = kept.program().filter(|program| program.captured.is_empty())?;
+        Some((program.jaxpr().clone(), kept.out_tree.clone(), Guards::of_captured(captured)))
+    }
+
+    /// Keeps a program that was traced since this place was asked for, and what the function captured.
+    pub fn keep(self, program: &PyClosed, out_tree: &TreeDef, captured: Option<Arc<Captured>>) {
         if used_since(self.clock.0) {
             return;
         }
@@ -140,7 +152,7 @@ impl Place {
         let (bytes, owner) = (size_of::<Kept>() + jaxpr.bytes(), self.key.owner);
         let outside = program.captured.iter().map(outside).collect();
         let entry = KEPT.insert(self.key, Mutex::default(), bytes, Some(owner));
-        let before = lock(&entry.value).replace(Kept { within, jaxpr, outside, out_tree: out_tree.clone() });
+        let before = lock(&entry.value).replace(Kept { within, jaxpr, outside, out_tree: out_tree.clone(), captured });
         drop(before);
     }
 }
@@ -164,6 +176,14 @@ fn owner_of(fun: &Bound<'_, PyAny>) -> Option<OwnerId> {
     let before = lock(&OWNERS).get_or_insert_default().insert(id, (owner, gone));
     drop(before);
     Some(owner)
+}
+
+/// Forgets the programs of a function.
+pub fn forget(fun: &Bound<'_, PyAny>) {
+    let owner = lock(&OWNERS).as_ref().and_then(|table| table.get(&(fun.as_ptr() as usize)).map(|(owner, _)| *owner));
+    if let Some(owner) = owner {
+        KEPT.forget(owner);
+    }
 }
 
 /// Forgets all programs.

@@ -8,6 +8,7 @@
 use pyo3::prelude::*;
 
 pub mod analysis;
+mod atoms;
 mod auxiliary;
 mod control;
 pub mod custom;

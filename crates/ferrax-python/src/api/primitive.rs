@@ -1,6 +1,6 @@
 //! Primitives that users define in Python (`ferrax.extend.core.Primitive`), and operations by name and parameters.
 //!
-//! A [`PyOp`] asks its Python object for every rule: `_abstract`, `_run`, `_jvp`, `_transpose`, `_batch` and `_lower` of
+//! A [`PyOp`] asks its Python object for every rule: `_ferrax_abstract`, `_ferrax_run` and so on of
 //! `python/ferrax/_primitives.py`. Equal parameters of one primitive give one operation while somebody holds it, so that
 //! comparing operations, which caches do under their locks, asks no Python.
 //!
@@ -67,7 +67,7 @@ impl PyOp {
     /// The program of the lowering at these types.
     fn lowered(&self, avals: &[Aval]) -> Result<JaxprRef> {
         stage_closed("jit", DebugInfo::named(&self.0.name), avals, |args| {
-            Python::attach(|py| rust((|| values_of(&self.ask(py, "_lower", [objects(py, args)?])?))()))
+            Python::attach(|py| rust((|| values_of(&self.ask(py, "_ferrax_lower", [objects(py, args)?])?))()))
         })
     }
 }
@@ -144,7 +144,7 @@ impl Op for PyOp {
         Python::attach(|py| {
             rust((|| {
                 let avals = list(py, args.iter().map(|a| aval_object(py, a)))?;
-                let out = self.ask(py, "_abstract", [avals])?;
+                let out = self.ask(py, "_ferrax_abstract", [avals])?;
                 if out.get_item(1)?.is_truthy()? {
                     self.0.effects.store(Effects::IO.0, Relaxed);
                 }
@@ -159,7 +159,7 @@ impl Op for PyOp {
     fn jvp(&self, _: &OpRef, primals: &[Value], tangents: &[Option<Value>]) -> Result<(Values, Tangents)> {
         Python::attach(|py| {
             rust((|| {
-                let out = self.ask(py, "_jvp", [objects(py, primals)?, optional(py, tangents)?])?;
+                let out = self.ask(py, "_ferrax_jvp", [objects(py, primals)?, optional(py, tangents)?])?;
                 Ok((values_of(&out.get_item(0)?)?.into(), optional_of(&out.get_item(1)?)?))
             })())
         })
@@ -179,7 +179,7 @@ impl Op for PyOp {
                 )?;
                 let linear: Vec<bool> = args.iter().map(TransposeArg::is_linear).collect();
                 let linear = PyList::new(py, linear)?.into_any().unbind();
-                optional_of(&self.ask(py, "_transpose", [optional(py, cts)?, operands, linear])?)
+                optional_of(&self.ask(py, "_ferrax_transpose", [optional(py, cts)?, operands, linear])?)
             })())
         })
     }
@@ -195,7 +195,7 @@ impl Op for PyOp {
                 let size = axis.size.into_pyobject(py)?.into_any().unbind();
                 let name = axis.name.as_deref().into_pyobject(py)?.unbind();
                 let places = PyList::new(py, dims)?.into_any().unbind();
-                let out = self.ask(py, "_batch", [size, name, objects(py, args)?, places])?;
+                let out = self.ask(py, "_ferrax_batch", [size, name, objects(py, args)?, places])?;
                 let dims = out.get_item(1)?.extract::<Vec<Option<usize>>>()?;
                 Ok((values_of(&out.get_item(0)?)?.into(), dims.into()))
             })())
@@ -238,7 +238,9 @@ impl Op for PyOp {
         true
     }
     fn eager(&self, _: &OpRef, args: &[Value]) -> Option<Result<Values>> {
-        Some(Python::attach(|py| rust((|| Ok(values_of(&self.ask(py, "_run", [objects(py, args)?])?)?.into()))())))
+        Some(Python::attach(|py| {
+            rust((|| Ok(values_of(&self.ask(py, "_ferrax_run", [objects(py, args)?])?)?.into()))())
+        }))
     }
     fn runs_itself(&self) -> bool {
         true
@@ -307,7 +309,7 @@ static KNOWN: Lock<BTreeMap<isize, Vec<Weak<Defined>>>> = Lock::new(BTreeMap::ne
 /// The operation of a user's primitive: one object for equal parameters, where they can be hashed.
 fn defined(primitive: &Bound<'_, PyAny>, params: &Bound<'_, PyDict>) -> PyResult<OpRef> {
     let py = primitive.py();
-    let key = primitive.call_method1("_key", (params,))?;
+    let key = primitive.call_method1("_ferrax_key", (params,))?;
     let made = || -> PyResult<Arc<Defined>> {
         Ok(Arc::new(Defined {
             primitive: primitive.clone().unbind(),
@@ -329,7 +331,7 @@ fn defined(primitive: &Bound<'_, PyAny>, params: &Bound<'_, PyDict>) -> PyResult
     };
     for candidate in candidates {
         let same = candidate.primitive.is(primitive)
-            && primitive.call_method1("_key", (candidate.params.bind(py),))?.eq(&key)?;
+            && primitive.call_method1("_ferrax_key", (candidate.params.bind(py),))?.eq(&key)?;
         if same {
             return Ok(OpRef::Shared(Arc::new(PyOp(candidate))));
         }
@@ -355,7 +357,7 @@ pub fn defined_parts(py: Python<'_>, op: &OpRef) -> Option<(Py<PyAny>, Py<PyDict
 
 /// The operation of a Python primitive object with parameters.
 pub fn op_of(primitive: &Bound<'_, PyAny>, params: &Bound<'_, PyDict>) -> PyResult<OpRef> {
-    if primitive.getattr("_built_in")?.is_truthy()? {
+    if primitive.getattr("_ferrax_built_in")?.is_truthy()? {
         let name: String = primitive.getattr("name")?.extract()?;
         return named(&name, params);
     }

@@ -73,8 +73,9 @@ pub fn clock() -> u64 {
 #[cold]
 pub fn used() -> PyErr {
     ReferenceUsed::new_err(
-        "a reference stands where an array is wanted: read it by ref[...], or let the traced function close over it; a \
-         gradient with respect to a reference is added to another, by the with_refs method of what vjp gives",
+        "a reference, or a value that is no array, stands where an array is wanted: read a reference by ref[...], or let \
+         the traced function close over it; a gradient with respect to a reference is added to another, by the \
+         with_refs method of what vjp gives",
     )
 }
 

@@ -20,6 +20,13 @@ pub fn flatten_call(args: &Args<'_, '_>, leaves: &mut Leaves) -> PyResult<TreeDe
     tree::flatten_call(args.py(), args.positional(), &mut keywords, leaves)
 }
 
+/// Whether a leaf of a call's arguments is of a kind: for calls that failed.
+#[cold]
+pub fn has_leaf(args: &Args<'_, '_>, is: impl Fn(&Bound<'_, PyAny>) -> bool) -> bool {
+    let mut leaves = Leaves::new();
+    flatten_call(args, &mut leaves).is_ok() && leaves.iter().any(|leaf| is(leaf.bind(args.py())))
+}
+
 /// The structure `(args, kwargs)` of a call held as a tuple and a dict, and its leaves.
 pub fn flatten_args(
     args: &Bound<'_, PyTuple>,

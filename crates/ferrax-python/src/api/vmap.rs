@@ -3,6 +3,7 @@
 use super::function::{Function, Leaves, call_user, result_values, rust, too_large, wrap_names};
 use super::references;
 use super::trees;
+use crate::boundary;
 use crate::errors::IntoPyResult;
 use crate::fastcall::{Args, FastCall, Signature, Visit, new_callable};
 use crate::tree::{self, TreeDef};
@@ -14,7 +15,9 @@ use ferrax_transform::batching::placed_axis;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyTuple};
+use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A vectorized function.
 struct Vmap {
@@ -29,6 +32,29 @@ struct Vmap {
     axis_size: Option<usize>,
     /// The number of what the user says divides the axis.
     spread: u32,
+    /// Values of registered types are leaves for it, and not to be taken apart.
+    plain: bool,
+}
+
+/// Whether types are registered whose values `vmap` takes apart by functions of theirs.
+static REGISTERED: AtomicBool = AtomicBool::new(false);
+
+/// Says whether calls of mapped functions ask for values of registered types; see `ferrax/_vmappable.py`.
+#[pyfunction]
+fn use_vmappable_types(used: bool) {
+    REGISTERED.store(used, Ordering::Relaxed);
+}
+
+/// Whether values of registered types are among a tree's.
+#[cold]
+fn holds_registered(tree: &Bound<'_, PyAny>) -> PyResult<bool> {
+    tree.py().import("ferrax._vmappable")?.call_method1("has_vmappable", (tree,))?.is_truthy()
+}
+
+/// Whether entries for values of registered types are among those of `in_axes` or `out_axes`.
+#[cold]
+fn has_specs(axes: &Bound<'_, PyAny>) -> PyResult<bool> {
+    axes.py().import("ferrax._vmappable")?.call_method1("has_specs", (axes,))?.is_truthy()
 }
 
 /// One axis of a prefix tree: a number or `None`.
@@ -187,7 +213,9 @@ impl Vmap {
         flat.iter().map(|a| axis(a.bind(py), "out_axes")).collect()
     }
 
-    fn run(&self, args: &Args<'_, '_>) -> PyResult<Py<PyAny>> {
+    /// Runs the function once for all. `special` is there where types are registered: it is set, and the call fails, when
+    /// the function gives a value of one.
+    fn run(&self, args: &Args<'_, '_>, special: Option<&Cell<bool>>) -> PyResult<Py<PyAny>> {
         let py = args.py();
         let mut leaves = Leaves::new();
         let tree = trees::flatten_call(args, &mut leaves)?;
@@ -221,6 +249,12 @@ impl Vmap {
                 let (args, kwargs) = trees::unflatten_call(py, &tree, given)?;
                 call_user(self.function.fun.bind(py), args, kwargs.as_ref())
             }))?;
+            if let Some(special) = special
+                && rust(holds_registered(&out))?
+            {
+                special.set(true);
+                return rust(Err(PyTypeError::new_err("the function gives a value that vmap takes apart by its type")));
+            }
             let mut leaves = Leaves::new();
             let tree = rust(tree::flatten_into(&out, &mut leaves))?;
             let values = rust(result_values(py, &out, &leaves, debug))?;
@@ -244,6 +278,27 @@ impl Vmap {
             });
         tree::unflatten(py, &out_tree, placed.collect::<PyResult<Leaves>>()?)
     }
+
+    /// Whether values of registered types are among the arguments, or the axes have entries for them.
+    #[cold]
+    fn maps_registered(&self, args: &Args<'_, '_>) -> PyResult<bool> {
+        let py = args.py();
+        let values: Vec<_> = args.positional().chain(args.keywords().map(|(_, value)| value)).collect();
+        Ok(holds_registered(PyTuple::new(py, values)?.as_any())?
+            || has_specs(self.in_axes.bind(py))?
+            || has_specs(self.out_axes.bind(py))?)
+    }
+
+    /// The mapped function for arguments and results that are not arrays alone; see `ferrax/_vmappable.py`.
+    #[cold]
+    fn by_parts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let axes = (&self.in_axes, &self.out_axes, self.axis_name.as_deref(), self.axis_size, self.spread);
+        py.import("ferrax._vmappable")?.call_method1("mapped", (&self.function.fun, axes))
+    }
+}
+
+fn is_shape(leaf: &Bound<'_, PyAny>) -> bool {
+    leaf.get_type().name().is_ok_and(|n| n == "ShapeDtypeStruct")
 }
 
 impl FastCall for Vmap {
@@ -251,11 +306,20 @@ impl FastCall for Vmap {
     const METHOD: bool = true;
 
     fn call<'py>(&self, py: Python<'py>, args: Args<'_, 'py>) -> PyResult<Py<PyAny>> {
-        match self.run(&args) {
+        let special = Cell::new(false);
+        let registered = !self.plain && REGISTERED.load(Ordering::Relaxed);
+        if registered && self.maps_registered(&args)? {
+            return boundary::call(&self.by_parts(py)?, &args);
+        }
+        match self.run(&args, registered.then_some(&special)) {
+            Err(_) if special.get() => boundary::call(&self.by_parts(py)?, &args),
+            Err(e) if !self.plain && e.is_instance_of::<PyTypeError>(py) && trees::has_leaf(&args, is_shape) => {
+                boundary::call(&self.by_parts(py)?, &args)
+            }
             Err(e) if references::asks(py, &e) => {
                 let axes = (&self.in_axes, &self.out_axes, self.axis_name.as_deref(), self.axis_size);
                 let call = references::vmapped(py)?.call1((&self.function.fun, axes))?;
-                args.forward(&call).map(Bound::unbind)
+                boundary::call(&call, &args)
             }
             result => result,
         }
@@ -270,7 +334,7 @@ impl FastCall for Vmap {
 
 /// A vectorized function; see `ferrax.vmap`.
 #[pyfunction]
-#[pyo3(signature = (fun, in_axes, out_axes, axis_name, axis_size, spread=0))]
+#[pyo3(signature = (fun, in_axes, out_axes, axis_name, axis_size, spread=0, plain=false))]
 fn vmap(
     py: Python<'_>,
     fun: &Bound<'_, PyAny>,
@@ -279,10 +343,12 @@ fn vmap(
     axis_name: Option<Bound<'_, PyAny>>,
     axis_size: Option<crate::value::SizeArg>,
     spread: u32,
+    plain: bool,
 ) -> PyResult<Py<PyAny>> {
     let function = Function::new(fun, "vmap")?;
     let number = !in_axes.is_instance_of::<PyBool>() && in_axes.extract::<i64>().is_ok();
-    if !(in_axes.is_none() || number || in_axes.is_instance_of::<PyTuple>()) {
+    let special = !plain && REGISTERED.load(Ordering::Relaxed) && has_specs(&in_axes)?;
+    if !(in_axes.is_none() || number || special || in_axes.is_instance_of::<PyTuple>()) {
         return Err(PyTypeError::new_err(format!(
             "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed \
              to the function, but got {}.",
@@ -299,6 +365,7 @@ fn vmap(
         axis_name,
         axis_size: axis_size.map(|n| n.0),
         spread,
+        plain,
     };
     let name = vmap.function.debug.name.clone();
     let mut doc = format!(
@@ -315,5 +382,6 @@ fn vmap(
 
 /// Adds the functions.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(use_vmappable_types, m)?)?;
     m.add_function(wrap_pyfunction!(vmap, m)?)
 }

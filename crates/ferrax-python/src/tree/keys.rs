@@ -9,7 +9,7 @@ use pyo3::types::{PyString, PyTuple};
 /// >>> import ferrax
 /// >>> ferrax.tree.leaves_with_path([10])[0][0]
 /// (SequenceKey(idx=0),)
-#[pyclass(frozen, module = "ferrax.tree_util")]
+#[pyclass(frozen, subclass, module = "ferrax.tree_util")]
 pub struct SequenceKey {
     /// The position in the list or tuple.
     #[pyo3(get)]
@@ -21,7 +21,7 @@ pub struct SequenceKey {
 /// >>> import ferrax
 /// >>> ferrax.tree.leaves_with_path({"a": 10})[0][0]
 /// (DictKey(key='a'),)
-#[pyclass(frozen, module = "ferrax.tree_util")]
+#[pyclass(frozen, subclass, module = "ferrax.tree_util")]
 pub struct DictKey {
     /// The key in the dictionary.
     #[pyo3(get)]
@@ -33,7 +33,7 @@ pub struct DictKey {
 /// >>> import ferrax
 /// >>> ferrax.tree_util.keystr((ferrax.tree_util.GetAttrKey("weights"),))
 /// '.weights'
-#[pyclass(frozen, module = "ferrax.tree_util")]
+#[pyclass(frozen, subclass, module = "ferrax.tree_util")]
 pub struct GetAttrKey {
     /// The name of the attribute.
     #[pyo3(get)]
@@ -45,7 +45,7 @@ pub struct GetAttrKey {
 /// >>> import ferrax
 /// >>> ferrax.tree_util.keystr((ferrax.tree_util.FlattenedIndexKey(0),))
 /// '[<flat index 0>]'
-#[pyclass(frozen, module = "ferrax.tree_util")]
+#[pyclass(frozen, subclass, module = "ferrax.tree_util")]
 pub struct FlattenedIndexKey {
     /// The number of the child.
     #[pyo3(get)]

@@ -107,7 +107,7 @@ order! {
 macro_rules! logical {
     ($($fun:ident $NAME:ident $name:literal $OP:ident $op:ident $words:tt;)*) => {$(
         binary!(
-            $fun, $NAME, $name, $words, None, |_| None, |x, y| ops::$op(&to_bool(x)?, &to_bool(y)?)
+            $fun, $NAME, $name, $words, None, |_| None, |x, y| ops::$op(&to_bool($name, x)?, &to_bool($name, y)?)
         );
     )*};
 }

@@ -102,7 +102,7 @@ pub fn arange(start: f64, stop: f64, step: f64, dtype: DType) -> Result<Value> {
 /// ```
 pub fn astype(x: &Value, dtype: DType) -> Result<Value> {
     if x.dtype().is_complex() && dtype.is_bool() {
-        return ops::convert_element_type(&super::unary::to_bool(x)?, dtype);
+        return ops::convert_element_type(&super::unary::to_bool("astype", x)?, dtype);
     }
     ops::convert_element_type(x, dtype)
 }

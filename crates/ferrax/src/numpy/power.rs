@@ -43,7 +43,7 @@ pub fn power(x: &Value, y: &Value) -> Result<Value> {
     if x.dtype().is_inexact() && (y.dtype().is_integer() || y.dtype().is_bool()) {
         // the primitive takes integer exponents as they are, which keeps their derivative zero
         let (d, weak) = result_type(&[(x.dtype(), x.weak()), (y.dtype(), y.weak())])?;
-        let mut both = [ops::convert_weak(x, d, weak)?, promote::one(Rule::Numeric, y)?];
+        let mut both = [ops::convert_weak(x, d, weak)?, promote::one("power", Rule::Numeric, y)?];
         promote::ranks("power", &mut both)?;
         return ops::pow(&both[0], &both[1]);
     }

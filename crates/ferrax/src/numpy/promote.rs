@@ -72,9 +72,20 @@ fn strict(operands: &[(DType, bool)]) -> Result<()> {
     )
 }
 
-/// One operand converted by a rule.
+/// Errors where an operand is a random key, which is no number.
+pub fn number(name: &str, x: &Value) -> Result<()> {
+    if x.dtype().is_key() {
+        bail!(Type, "{name} does not accept dtype {}. Accepted dtypes are subtypes of number and bool.", x.dtype());
+    }
+    Ok(())
+}
+
+/// One operand converted by a rule, which takes numbers if it converts any.
 #[inline]
-pub fn one(rule: Rule, x: &Value) -> Result<Value> {
+pub fn one(name: &str, rule: Rule, x: &Value) -> Result<Value> {
+    if rule != Rule::None {
+        number(name, x)?;
+    }
     let to = rule.target(x.dtype());
     if to == x.dtype() { Ok(x.clone()) } else { convert_weak(x, to, x.weak()) }
 }

@@ -82,7 +82,7 @@ pub struct Binary {
 impl Unary {
     /// Applies the function.
     pub fn call(&self, x: &Value) -> Result<Value> {
-        let x = promote::one(self.rule, x)?;
+        let x = promote::one(self.name, self.rule, x)?;
         match (self.direct)(x.dtype()) {
             Some(op) => bind1(&op, std::slice::from_ref(&x)),
             None => whole(|| (self.general)(&x)),

@@ -14,7 +14,7 @@ use ferrax_ops::common::stretch;
 
 /// x where the condition holds, else y.
 pub fn where_(condition: &Value, x: &Value, y: &Value) -> Result<Value> {
-    let condition = to_bool(condition)?;
+    let condition = to_bool("where", condition)?;
     let mut cases = [x.clone(), y.clone()];
     promote::dtypes(Rule::Common, &mut cases)?;
     let [x, y] = cases;

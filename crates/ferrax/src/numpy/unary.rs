@@ -1,6 +1,6 @@
 //! Functions of one operand, but for those of `primitives.rs`.
 
-use super::{Unary, never1, unary, unary_aliases};
+use super::{Unary, never1, promote, unary, unary_aliases};
 use ferrax_base::{DType, Result, Scalar, bail, config};
 use ferrax_ir::{Lit, OpRef, Value};
 use ferrax_ops as ops;
@@ -141,6 +141,12 @@ unary!(
     never1
 );
 
+/// An operand without a fraction, as it is.
+fn whole_number(name: &str, x: &Value) -> Result<Value> {
+    promote::number(name, x)?;
+    same(x)
+}
+
 fn fractional(d: DType, op: OpRef) -> Option<OpRef> {
     d.is_inexact().then_some(op)
 }
@@ -152,7 +158,7 @@ unary!(
     ["Largest integer not above x.", "of the dtype of x", "{f}(jnp.array([1.5, -1.5]))", "[ 1. -2.]"],
     None,
     |d| fractional(d, ops::FLOOR.op()),
-    same
+    |x| whole_number("floor", x)
 );
 unary!(
     ceil,
@@ -161,12 +167,12 @@ unary!(
     ["Smallest integer not below x.", "of the dtype of x", "{f}(jnp.array([1.5, -1.5]))", "[ 2. -1.]"],
     None,
     |d| fractional(d, ops::CEIL.op()),
-    same
+    |x| whole_number("ceil", x)
 );
 
 fn toward_zero(x: &Value) -> Result<Value> {
     if !x.dtype().is_inexact() {
-        return same(x);
+        return whole_number("trunc", x);
     }
     let negative = ops::lt(x, &constant(x, 0.0))?;
     ops::select(&negative, &ops::ceil(x)?, &ops::floor(x)?)
@@ -364,8 +370,9 @@ unary!(
     sign_bit
 );
 
-/// Whether elements are nonzero, as `bool`.
-pub fn to_bool(x: &Value) -> Result<Value> {
+/// Whether elements are nonzero, as `bool`, for the function of a name.
+pub fn to_bool(name: &str, x: &Value) -> Result<Value> {
+    promote::number(name, x)?;
     if x.dtype().is_bool() { same(x) } else { ops::ne(x, &constant(x, 0.0)) }
 }
 
@@ -376,7 +383,7 @@ unary!(
     ["Truth of `not x`.", "bool", "{f}(jnp.array([0, 3]))", "[ True False]"],
     None,
     |d| d.is_bool().then(|| ops::NOT.op()),
-    |x| ops::bitwise_not(&to_bool(x)?)
+    |x| ops::bitwise_not(&to_bool("logical_not", x)?)
 );
 
 unary!(
@@ -410,6 +417,7 @@ unary!(
     None,
     |_| None,
     |x| {
+        promote::number("iscomplex", x)?;
         let im = imag(x)?;
         ops::ne(&im, &constant(&im, 0.0))
     }
@@ -422,6 +430,7 @@ unary!(
     None,
     |_| None,
     |x| {
+        promote::number("isreal", x)?;
         let im = imag(x)?;
         ops::eq(&im, &constant(&im, 0.0))
     }

@@ -1,1 +1,5 @@
 """Images, under JAX's path."""
+
+from ferrax._src._public import with_submodules
+
+__getattr__ = with_submodules(__name__)

@@ -115,7 +115,8 @@ def batch_jaxpr(
     Returns:
       The program, and which results have the axis.
     """
-    from ferrax._api import ShapeDtypeStruct, vmap
+    from ferrax._api import vmap
+    from ferrax._shape_dtype import ShapeDtypeStruct
 
     on = _results(closed_jaxpr.jaxpr, in_batched, instantiate)
     axes, out_axes = [0 if b else None for b in in_batched], [0 if b else None for b in on]

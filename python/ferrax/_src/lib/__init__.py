@@ -1,5 +1,6 @@
 """What JAX takes from its compiled part, which is `ferrax._ferrax` here."""
 
+from ferrax._src._public import with_submodules
 from ferrax._src._unprovided import unprovided_names
 from ferrax.version import __version__ as version_str, __version_info__ as version
 
@@ -12,10 +13,11 @@ ifrt_version = 55
 #: Versions of CUDA's libraries, of a build that links them: the GPU's are loaded when one is used.
 cuda_versions = None
 
-__getattr__ = unprovided_names(
+_others = unprovided_names(
     __name__,
     "_pretty_printer _profile_data _profiler cpu_feature_guard cpu_sparse ffi gpu_linalg gpu_prng gpu_rnn gpu_solver "
     "gpu_sparse guard_lib ifrt_programs ifrt_proxy jax_jit jax_mlir_ext jaxlib lapack mosaic_gpu mosaic_tpu pmap_lib "
     "pytree rocm_versions tpu triton utils weakref_lru_cache",
     "the compiled part is ferrax._ferrax, with no such module",
 )
+__getattr__ = with_submodules(__name__, _others)

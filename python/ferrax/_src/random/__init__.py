@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ferrax._src._public import names_of
+from ferrax._src._public import names_of, with_submodules
 from ferrax._src._unprovided import unprovided_names
 from ferrax.random._generators import PRNGImpl
 from ferrax.random._keys import impl_of
@@ -18,9 +18,12 @@ def resolve_prng_impl(impl_spec: Any) -> PRNGImpl:
     return impl_of(impl_spec)
 
 
-__getattr__ = unprovided_names(
+__getattr__ = with_submodules(
     __name__,
-    "PRNGSpec PRNGSpecDesc",
-    "generators are named by text or are PRNGImpl",
-    names_of(__name__, "ferrax.random", "ferrax.extend.core.primitives"),
+    unprovided_names(
+        __name__,
+        "PRNGSpec PRNGSpecDesc",
+        "generators are named by text or are PRNGImpl",
+        names_of(__name__, "ferrax.random", "ferrax.extend.core.primitives"),
+    ),
 )

@@ -1,1 +1,5 @@
 """SciPy's functions, by JAX's files."""
+
+from ferrax._src._public import with_submodules
+
+__getattr__ = with_submodules(__name__)

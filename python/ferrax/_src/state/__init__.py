@@ -1,5 +1,6 @@
 """References, under JAX's path."""
 
+from ferrax._src._public import with_submodules
 from ferrax._src._unprovided import unprovided_names
 from ferrax._src.state.types import (
     AbstractRef as AbstractRef,
@@ -11,8 +12,11 @@ from ferrax._src.state.types import (
     shaped_array_ref as shaped_array_ref,
 )
 
-__getattr__ = unprovided_names(
+__getattr__ = with_submodules(
     __name__,
-    "StateEffect Transform transform_type",
-    "effects and transforms have no common class here",
+    unprovided_names(
+        __name__,
+        "StateEffect Transform transform_type",
+        "effects and transforms have no common class here",
+    ),
 )

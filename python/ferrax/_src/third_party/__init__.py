@@ -1,1 +1,5 @@
 """What JAX took from others, under its path."""
+
+from ferrax._src._public import with_submodules
+
+__getattr__ = with_submodules(__name__)

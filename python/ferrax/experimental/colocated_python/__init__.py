@@ -14,7 +14,7 @@ from typing import Any, overload
 import numpy as np
 
 from ferrax import _ferrax, tree_util
-from ferrax._api import ShapeDtypeStruct
+from ferrax._shape_dtype import ShapeDtypeStruct
 from ferrax._boundary import expose as _expose
 from ferrax.sharding._mesh import Mesh
 

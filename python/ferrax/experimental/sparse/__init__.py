@@ -37,6 +37,7 @@ if _TYPE_CHECKING:
     from ferrax.experimental.sparse._coo import coo_todense as coo_todense
     from ferrax.experimental.sparse._csr import *
     from ferrax.experimental.sparse._primitives import *
+    from ferrax.experimental.sparse._tracers import SparseTracer as SparseTracer
     from ferrax.experimental.sparse._transform import sparsify as sparsify
     from ferrax.experimental.sparse.ad import *
     from ferrax.experimental.sparse.api import *
@@ -67,6 +68,7 @@ _FILES = {
         bcsr_fromdense_p bcsr_todense_p coo_fromdense_p coo_matmat_p coo_matvec_p coo_todense_p csr_fromdense_p
         csr_matmat_p csr_matvec_p csr_todense_p todense_p
     """,
+    "_tracers": "SparseTracer",
     "_transform": "sparsify",
     "ad": "grad jacfwd jacobian jacrev value_and_grad",
     "api": "empty eye todense",

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from ferrax import lax, numpy as jnp
-from ferrax._api import ShapeDtypeStruct, eval_shape, vmap
+from ferrax._api import eval_shape, vmap
 from ferrax._core import Array, asarray, promote_dtypes
 from ferrax._out_sharding import no_sharding
+from ferrax._shape_dtype import ShapeDtypeStruct
 from ferrax.experimental.sparse._base import (
     bound,
     columns,

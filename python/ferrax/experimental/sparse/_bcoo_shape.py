@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from ferrax import lax, numpy as jnp
-from ferrax._api import ShapeDtypeStruct, eval_shape, vmap
+from ferrax._api import eval_shape, vmap
 from ferrax._core import Array, asarray, is_tracer
 from ferrax._out_sharding import no_sharding
+from ferrax._shape_dtype import ShapeDtypeStruct
 from ferrax.config import config
 from ferrax.experimental.sparse._base import (
     columns,
@@ -183,6 +184,9 @@ def bcoo_slice(
     Returns:
       A BCOO array; elements outside of the part become padding.
 
+    Raises:
+      ValueError: the part is not within the array, or a step is not positive.
+
     >>> from ferrax.experimental import sparse
     >>> print(sparse.bcoo_slice(sparse.eye(3), start_indices=(1, 0), limit_indices=(3, 2)).todense())
     [[0. 1.]
@@ -192,6 +196,17 @@ def bcoo_slice(
     starts = [operator.index(i) for i in start_indices]
     limits = [operator.index(i) for i in limit_indices]
     steps = [1] * len(starts) if strides is None else [operator.index(i) for i in strides]
+    if not len(starts) == len(limits) == len(steps) == mat.ndim:
+        raise ValueError(
+            f"bcoo_slice: start_indices={starts}, limit_indices={limits} and strides={steps} must have one number for "
+            f"each axis of shape={mat.shape}"
+        )
+    if not all(0 <= start <= limit <= size for start, limit, size in zip(starts, limits, mat.shape)):
+        raise ValueError(
+            f"bcoo_slice: invalid indices. Got start_indices={starts}, limit_indices={limits} and shape={mat.shape}"
+        )
+    if any(step < 1 for step in steps):
+        raise ValueError(f"strides must be a sequence of positive integers; got {steps}")
     shape = dense_shape(lambda x: lax.slice(x, starts, limits, steps), mat)
     return _sliced(mat, shape, tuple(zip(starts, limits, steps)))
 
@@ -379,6 +394,7 @@ def bcoo_reshape(
     Raises:
       ValueError: batch, sparse and dense axes would mix.
       TypeError: the array has another number of elements.
+      NotImplementedError: the data or the indices have one row for a whole batch axis.
 
     >>> from ferrax.experimental import sparse
     >>> print(sparse.bcoo_reshape(sparse.eye(2), new_sizes=(4,)).indices)
@@ -400,12 +416,13 @@ def bcoo_reshape(
                 f"bcoo_reshape: new shape cannot mix {kind} dimensions; got shape={mat.shape} new_shape={shape} with "
                 f"n_batch={mat.n_batch}" + (f" n_dense={mat.n_dense}" if mat.n_dense else "")
             )
+    if tuple(mat.data.shape[: len(batch)]) != tuple(batch) or tuple(mat.indices.shape[: len(batch)]) != tuple(batch):
+        raise NotImplementedError("reshape of arrays with broadcasted batch dimensions.")
     end = len(shape) - last
     new_inner = shape[n:end]
     nse = mat.nse
-    data = lax.reshape(spread(mat.data, batch), (*shape[:n], nse, *shape[end:]))
-    indices = spread(mat.indices, batch)
-    indices = _reshaped_indices(indices, inner, new_inner)
+    data = lax.reshape(mat.data, (*shape[:n], nse, *shape[end:]))
+    indices = _reshaped_indices(mat.indices, inner, new_inner)
     return with_shape((data, lax.reshape(indices, (*shape[:n], nse, len(new_inner)))), shape)
 
 

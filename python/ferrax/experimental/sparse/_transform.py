@@ -50,7 +50,8 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
 
     Args:
       f: a function of pytrees of arrays.
-      use_tracer: accepted for compatibility; both ways are one here.
+      use_tracer: whether `f` runs on tracers (`SparseTracer`) that refer to sparse arrays, instead of being traced as a
+        function of dense arrays first.
 
     Returns:
       A function with the same arguments. Sparse arrays that it is given are dense ones to `f`; where the result of
@@ -67,6 +68,11 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
     >>> print(f(sparse.eye(2, 3, k=1), jnp.array([1.0, 2.0])))
     [0. 2. 4.]
     """
+
+    if use_tracer:
+        from ferrax.experimental.sparse._tracers import sparsify_with_tracer
+
+        return sparsify_with_tracer(f)
 
     @functools.wraps(f)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -158,7 +164,7 @@ def _by_user(equation: JaxprEqn, values: list[Any]) -> list[Any] | None:
     from ferrax.experimental.sparse.transform import SparsifyEnv, arrays_to_spvalues, spvalues_to_arrays
 
     params = dict(equation.params)
-    if equation.primitive._built_in:
+    if equation.primitive._ferrax_built_in:
         params = dict(zip(params, parameters(equation, *params), strict=True))
     env = SparsifyEnv()
     return list(spvalues_to_arrays(env, rule(env, *arrays_to_spvalues(env, values), **params)))
@@ -268,7 +274,7 @@ def _add(equation: JaxprEqn, x: Any, y: Any) -> Any:
             raise NotImplementedError("Addition between sparse matrices with different batch/dense dimensions.")
         return _joined(x, y)
     mat, dense = (x, y) if is_sparse(x) else (y, x)
-    if np.shape(dense) != mat.shape:
+    if np.broadcast_shapes(np.shape(dense), mat.shape) != np.shape(dense):
         raise NotImplementedError(
             "Addition between a sparse array X and a dense array Y is not implemented when the output shape is larger "
             "than Y.shape. This is to prevent silent densification of a large sparse array. If this is your intent, "

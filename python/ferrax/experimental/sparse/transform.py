@@ -45,6 +45,7 @@ __getattr__ = _lend(
     {
         "typing": "Array=Any ArrayOrSparse=Any",
         "ferrax._src.custom_derivatives": "lift_jvp",
+        "ferrax.experimental.sparse._tracers": "SparseTrace SparseTracer",
         "ferrax.api_util": "flatten_fun_nokwargs",
         "ferrax.experimental.sparse._bcoo_dot": "bcoo_multiply_dense bcoo_multiply_sparse",
         "ferrax.tree_util": "tree_flatten tree_map tree_unflatten",

@@ -81,7 +81,7 @@ def _of_equation(eqn: JaxprEqn) -> set[Any]:
     names = set(_names[JaxprEqn](eqn))
     if "IO" not in names:
         return names
-    if not eqn.primitive._built_in:
+    if not eqn.primitive._ferrax_built_in:
         _, effects = eqn.primitive.abstract_eval(*(v.aval for v in eqn.invars), **eqn.params)
         return _moved(effects, eqn.invars) or names
     found: set[Any] = set()

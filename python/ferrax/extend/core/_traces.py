@@ -185,7 +185,7 @@ class CoreTrace(Trace):
 
     def process_primitive(self, primitive: Any, tracers: Any, params: dict[str, Any], /) -> Any:
         with set_current_trace(self):
-            return primitive._bound(*tracers, **params)
+            return primitive._ferrax_bound(*tracers, **params)
 
     def process_custom_jvp_call(
         self, primitive: Any, fun: Any, jvp: Any, tracers: Any, /, *, symbolic_zeros: bool

@@ -68,7 +68,8 @@ def block_diag(*arrs: ArrayLike) -> Array:
         after = width - before - x.shape[1]
         rows.append(lax.pad(x, lax.full_like(x, 0, shape=()), [(0, 0, 0), (before, after, 0)]))
         before += x.shape[1]
-    return _join.concatenate(rows)
+    matrix = _join.concatenate(rows)
+    return lax.convert_element_type(matrix, matrix.dtype)  # its type is not weak, whatever it is made of
 
 
 def _at_least_1d(x: Array) -> Array:

@@ -276,17 +276,12 @@ impl Assembler {
         if k < HOMES { Home::Register(FIRST_HOME + k as u8) } else { Home::Memory(self.place()) }
     }
 
-    fn push(&mut self, family: Family, all: &[u8], imm: u64, stride: usize) {
+    /// An instruction of a family.
+    pub fn push(&mut self, family: Family, all: &[u8], imm: u64, stride: usize) {
         self.spans.push(Span::Next(family.bytes()));
         let code = family.code(self.isa, registers(all));
         let part = |k: usize| (stride >> (16 * k)) as u16;
         self.code.push(Instr { code, imm, p: part(0), q: part(1), ps: part(2), qs: part(3) });
-    }
-
-    /// An instruction of a family.
-    #[cfg(test)]
-    pub fn instruction(&mut self, family: Family, all: &[u8], imm: u64) {
-        self.push(family, all, imm, 0);
     }
 
     /// An instruction that moves control.

@@ -715,7 +715,9 @@ impl Planner<'_> {
 
     /// Where the program leaves a result of the phase, row by row, if it does and if that is in the caches.
     fn result_in_memory(&self, m: &Making, x: ValueId) -> Option<Place> {
-        let place = self.region.home[self.order.place(x).root as usize].filter(|p| !p.streamed)?;
+        let root = self.order.place(x).root as usize;
+        // What another region left has rows of its own.
+        let place = self.region.home[root].filter(|p| self.region.made[root] == m.item && !p.streamed)?;
         let rows = place.row == m.inner * m.lane && !matches!(place.src, Src::View(_));
         rows.then_some(place)
     }

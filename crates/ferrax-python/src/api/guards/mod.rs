@@ -15,7 +15,7 @@ use super::function::Function;
 use super::jit_cache::Programs;
 use super::statics::Static;
 use crate::errors::Class;
-use captures::Captured;
+pub use captures::Captured;
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -39,7 +39,7 @@ pub struct Guards {
     reads: Vec<Arc<Row>>,
     /// Names of the static arguments, and the objects.
     roots: Vec<(String, Py<PyAny>)>,
-    captured: Captured,
+    captured: Arc<Captured>,
     /// Reads of captured objects, where the program was traced under `check_captures`.
     deep: Option<Vec<Arc<Row>>>,
 }
@@ -78,11 +78,21 @@ impl Watch {
         let py = function.py();
         let reads = self.statics.map(|r| r.end(py)).unwrap_or_default();
         let deep = self.captures.map(|r| r.end(py));
-        Guards { reads, roots: self.roots, captured: Captured::of(function), deep }
+        Guards { reads, roots: self.roots, captured: Arc::new(Captured::of(function)), deep }
     }
 }
 
 impl Guards {
+    /// What is compared where static arguments are none, and nobody asked for more: what the function captured then.
+    pub fn of_captured(captured: Arc<Captured>) -> Guards {
+        Guards { captured, ..Guards::default() }
+    }
+
+    /// What the function captured.
+    pub fn captured(&self) -> Arc<Captured> {
+        self.captured.clone()
+    }
+
     /// Bytes of what is kept, about.
     pub fn bytes(&self, py: Python<'_>) -> usize {
         let rows = self.reads.iter().chain(self.deep.iter().flatten());

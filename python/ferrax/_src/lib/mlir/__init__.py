@@ -1,1 +1,5 @@
 """MLIR, which ferrax does not have."""
+
+from ferrax._src._public import with_submodules
+
+__getattr__ = with_submodules(__name__)

@@ -1,5 +1,5 @@
 """Distributions."""
 
-from ferrax._src._public import names_of
+from ferrax._src._public import names_of, with_submodules
 
-__getattr__ = names_of(__name__, "ferrax.scipy.stats")
+__getattr__ = with_submodules(__name__, names_of(__name__, "ferrax.scipy.stats"))

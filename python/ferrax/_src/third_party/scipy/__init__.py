@@ -1,1 +1,5 @@
 """What JAX took from SciPy, under its path."""
+
+from ferrax._src._public import with_submodules
+
+__getattr__ = with_submodules(__name__)

@@ -1,5 +1,6 @@
 """Dialects of MLIR, which ferrax does not have."""
 
+from ferrax._src._public import with_submodules
 from ferrax._src.lib.mlir.dialects import (
     arith as arith,
     builtin as builtin,
@@ -15,3 +16,5 @@ from ferrax._src.lib.mlir.dialects import (
     sparse_tensor as sparse_tensor,
     vector as vector,
 )
+
+__getattr__ = with_submodules(__name__)

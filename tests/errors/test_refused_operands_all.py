@@ -1,0 +1,83 @@
+"""What operations refuse, by the class and the words that JAX has: orders of keys, forward mode of a vjp rule.
+
+Functions of numbers that refuse keys are in `tests/surface/test_small_answers.py`.
+"""
+
+import numpy as np
+import pytest
+
+import ferrax as jax
+import ferrax.numpy as jnp
+from ferrax import lax
+from tests.recorded import expected
+
+
+@pytest.mark.parametrize("name", ["sort", "argsort", "unique", "lexsort"])
+def test_sorts_refuse_keys(name):
+    keys = jax.random.split(jax.random.key(0), 3)
+    with pytest.raises(TypeError, match="does not accept dtype key<fry>"):
+        getattr(jnp, name)((keys,) if name == "lexsort" else keys)
+
+
+def test_orders_of_keys():
+    keys = jax.random.split(jax.random.key(0), 3)
+    with pytest.raises(TypeError, match="sort does not accept dtype key<fry> at position 1"):
+        lax.sort((jnp.arange(3), keys), num_keys=2)
+    order, moved = lax.sort((jnp.arange(3)[::-1], keys), num_keys=1)
+    assert order.tolist() == [0, 1, 2]
+    np.testing.assert_array_equal(jax.random.key_data(moved), jax.random.key_data(keys)[::-1])
+    for function in (jnp.argmax, jnp.argmin, lambda x: lax.top_k(x, 1)):
+        with pytest.raises(ValueError, match="key<fry>"):
+            function(keys)
+
+
+@jax.custom_vjp
+def square(x):
+    return x * x
+
+
+square.defvjp(lambda x: (x * x, x), lambda x, ct: (2 * x * ct,))
+
+
+@pytest.mark.parametrize("f", [square, jax.jit(square), lambda x: lax.map(square, jnp.stack([x, x]))])
+def test_a_linearized_vjp_rule_has_no_forward_mode(f):
+    _, linear = jax.linearize(f, 3.0)
+    with pytest.raises(TypeError, match=r"can't apply forward-mode autodiff \(jvp\) to a custom_vjp function"):
+        linear(1.0)
+
+
+def test_methods_of_vmap():
+    shape = jax.ShapeDtypeStruct((), np.float32)
+    for call, name in ((jax.pure_callback, "pure_callback"), (jax.ffi.ffi_call("nobody", shape), "ffi_call")):
+        call = (lambda x, call=call: call(lambda y: y, shape, x)) if name == "pure_callback" else call
+        with pytest.raises(NotImplementedError, match=f"^vmap is only supported for the {name} primitive when"):
+            jax.vmap(call)(jnp.ones(3))
+    with pytest.raises(ValueError, match=r"^vmap_method must be on of the allowed methods"):
+        jax.pure_callback(lambda y: y, shape, 1.0, vmap_method="rows")
+
+
+WEAK = {
+    "cholesky": lambda lax, x: lax.linalg.cholesky(x),
+    "eig": lambda lax, x: lax.linalg.eig(x),
+    "eigh": lambda lax, x: lax.linalg.eigh(x),
+    "hessenberg": lambda lax, x: lax.linalg.hessenberg(x),
+    "lu": lambda lax, x: lax.linalg.lu(x),
+    "qr": lambda lax, x: lax.linalg.qr(x),
+    "qr with pivots": lambda lax, x: lax.linalg.qr(x, pivoting=True),
+    "schur": lambda lax, x: lax.linalg.schur(x),
+    "svd": lambda lax, x: lax.linalg.svd(x),
+    "triangular_solve": lambda lax, x: lax.linalg.triangular_solve(x, x),
+    "of one strong operand": lambda lax, x: lax.linalg.triangular_solve(x, lax.full((1, 1), 1.0, np.float32)),
+    "tridiagonal": lambda lax, x: lax.linalg.tridiagonal(x),
+    "tridiagonal_solve": lambda lax, x: lax.linalg.tridiagonal_solve(x[0], x[0], x[0], x),
+}
+
+
+def weak_types(jax, name):
+    x = jax.numpy.broadcast_to(jax.numpy.asarray(1.0), (1, 1))
+    return [bool(leaf.weak_type) for leaf in jax.tree.leaves(WEAK[name](jax.lax, x))]
+
+
+@pytest.mark.parametrize("name", WEAK)
+def test_weak_types_of_factors(name):
+    assert weak_types(jax, name) == expected(weak_types, name)
