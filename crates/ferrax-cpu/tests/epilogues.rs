@@ -44,8 +44,9 @@ impl Maker<'_> {
                 self.b.binary(BinaryOp::Max, x, y)
             }
             4 | 5 => {
-                let most = self.b.reduce(ReduceOp::Max, x, &[1]);
-                let most = self.b.broadcast(most, &shape, &[0]);
+                let (reduced, kept) = [(&[1][..], &[0][..]), (&[0, 1], &[])][self.rng.below(2)];
+                let most = self.b.reduce(ReduceOp::Max, x, reduced);
+                let most = self.b.broadcast(most, &shape, kept);
                 self.b.binary(BinaryOp::Sub, x, most)
             }
             6 => {
@@ -54,7 +55,8 @@ impl Maker<'_> {
                 self.b.push(Kind::Rev([axis].into_iter().collect()), &[x], ty)
             }
             7 => {
-                let sum = self.b.reduce(ReduceOp::Sum, x, &[self.rng.below(2)]);
+                let axes = [&[0][..], &[1], &[0, 1]][self.rng.below(3)];
+                let sum = self.b.reduce(ReduceOp::Sum, x, axes);
                 self.outputs.push(sum);
                 return;
             }
@@ -105,6 +107,24 @@ proptest! {
     #[test]
     fn random_epilogues(seed: u64, m in 520usize..700, n in 520usize..600, k in 1usize..40, steps in 1usize..8) {
         check(seed, (m, n, k), steps);
+    }
+}
+
+/// A row of all elements is no row of the product.
+#[test]
+fn a_sum_of_all_elements() {
+    let types = [[600, 8], [8, 700]].map(|s| Type::new(DType::F32, &s));
+    let rng = &mut Rng(7);
+    let args = types.each_ref().map(|t| Array::tame(rng, t.dtype, &t.shape).buffer());
+    for op in [ReduceOp::Sum, ReduceOp::Max] {
+        let mut b = Builder::new(types.clone());
+        let y = product(&mut b, ValueId(0), ValueId(1));
+        let y = b.binary(BinaryOp::Mul, y, y);
+        let out = b.reduce(op, y, &[0, 1]);
+        let graph: Arc<Graph> = Arc::new(b.finish(&[out]));
+        let run = |program: Program| program.run(&mut args.iter().map(Arg::Host).collect::<Vec<_>>()).unwrap();
+        let [got, plain] = [Program::compile(graph.clone()), Program::compile_plain(graph.clone())];
+        assert_eq!(run(got.unwrap())[0].bytes(), run(plain.unwrap())[0].bytes(), "{op:?}");
     }
 }
 

@@ -23,7 +23,7 @@ from ferrax._core import (  # fmt: skip
     promote_dtypes,
     with_weak_type,
 )
-from ferrax._ferrax import warn_imaginary_parts
+from ferrax._ferrax import ArrayImpl, warn_imaginary_parts
 from ferrax._out_sharding import put, with_out_sharding as with_out_sharding
 from ferrax._shapes import static_shape as static_shape, static_size, static_sizes as static_sizes
 from ferrax.numpy._dtype_functions import dtype_kind, inexact_dtype
@@ -33,6 +33,8 @@ from ferrax.typing import ArrayLike as ArrayLike, DTypeLike as _DTypeLike
 DTypeLike = _DTypeLike | None
 Axis = int | Sequence[int] | None
 
+#: What has a shape and is no other library's: looked at first.
+_SHAPED = frozenset((ArrayImpl, Tracer, np.ndarray))
 _ARRAY_TYPES = (Array, Tracer, np.ndarray, np.generic, bool, int, float, complex)
 
 
@@ -176,6 +178,8 @@ def without_names(axis: Any) -> tuple[Any, tuple[str, ...]]:
 
 def shape_of(x: Any) -> tuple[int, ...]:
     """The shape of an array, of a number, or of what makes an array of itself."""
+    if type(x) in _SHAPED:
+        return tuple(x.shape)
     return tuple(np.shape(x.__jax_array__() if hasattr(x, "__jax_array__") else x))
 
 

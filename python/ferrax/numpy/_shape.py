@@ -100,6 +100,8 @@ def size(a: ArrayLike, axis: int | Sequence[int] | None = None) -> int:
     """
     _warn_of_lists("size", a)
     dims = shape_of(a)
+    if axis is None:
+        return math.prod(dims)
     return math.prod(dims[i] for i in normalize_axes(axis, len(dims), repeated="repeated axis"))
 
 

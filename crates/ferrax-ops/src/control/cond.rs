@@ -1,10 +1,10 @@
 //! `cond`: runs one of several programs, chosen by an index (`lax.cond`, `lax.switch`).
 
 use super::{
-    batch_first, batch_where, check_args, check_results, dims_of, eval_reference, instantiate_all, mask, or, present,
+    batch_first, check_args, check_results, dims_of, eval_reference, instantiate_all, mask, or, present,
     split_linear, split_operands, spread,
 };
-use crate::{clamp, eq, select_n};
+use crate::{clamp, select_n};
 use ferrax_base::{Aval, DType, Result, Scalar, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
 use ferrax_ir::trace::works_across;
@@ -236,37 +236,15 @@ fn cond_batch(
         let outs = cond(programs.into_iter().map(|p| p.jaxpr).collect(), &args[0], &operands)?;
         return Ok((outs.into(), dims_of(&out)));
     }
-    if axis.name.as_ref().is_some_and(|name| works_across(&**op, name)) {
-        // Rows meet in the branches: all of them take part in each.
-        return every_row(p, axis, args, dims, &batched);
-    }
-    if p.branches.iter().any(|b| !b.effects.is_none()) {
+    // Rows that meet in the branches take part in each, all of them.
+    let meet = axis.name.as_ref().is_some_and(|name| works_across(&**op, name));
+    if !meet && p.branches.iter().any(|b| !b.effects.is_none()) {
         // What a branch shows or does, it does for the rows that choose it.
         let outs = crate::callback::sequential(op, axis, args, dims, 1)?;
         let batched = vec![true; outs.len()];
         return Ok((outs.into(), dims_of(&batched)));
     }
-    super::rows::rows_choose(p, axis, args, dims, &batched)
-}
-
-/// Each branch applied to the whole batch, and rows selected.
-fn every_row(
-    p: &Cond,
-    axis: &BatchAxis,
-    args: &[Value],
-    dims: &[Option<usize>],
-    batched: &[bool],
-) -> Result<(Values, BatchDims)> {
-    let all = vec![true; p.branches[0].outvars.len()];
-    let operands = batch_where(&args[1..], &dims[1..], batched, axis)?;
-    let index = clamped_rows(p, axis, args, dims)?;
-    let results = |(i, b): (usize, &JaxprRef)| {
-        let chosen = eq(&index, &Value::int(DType::I32, i as i64))?;
-        let guarded = super::rows::guarded(&chosen, &operands, batched)?;
-        eval_jaxpr(&batch_jaxpr(b, axis, batched, &all)?.jaxpr, &guarded)
-    };
-    let cases = p.branches.iter().enumerate().map(results).collect::<Result<Vec<_>>>()?;
-    Ok((chosen_rows(&index, &cases)?, dims_of(&all)))
+    super::rows::rows_choose(p, axis, args, dims, &batched, meet)
 }
 
 /// The index of each row, clamped to those of branches.

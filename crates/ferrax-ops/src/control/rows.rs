@@ -26,13 +26,14 @@ use ferrax_transform::structural::{broadcast_in_dim, reduce_sum, zeros};
 /// Nanoseconds that a step of the scan is worth: its own cost is a small part of it.
 const STEP: u64 = 20_000;
 
-/// Applies branches, none of which has effects, to a batch of which each row has an index of its own.
+/// Applies branches to a batch of which each row has an index of its own: branches without effects, or whose rows `meet`.
 pub(super) fn rows_choose(
     p: &Cond,
     axis: &BatchAxis,
     args: &[Value],
     dims: &[Option<usize>],
     batched: &[bool],
+    meet: bool,
 ) -> Result<(Values, BatchDims)> {
     let all = vec![true; p.branches[0].outvars.len()];
     let operands = batch_where(&args[1..], &dims[1..], batched, axis)?;
@@ -40,7 +41,7 @@ pub(super) fn rows_choose(
     let mut cases = Vec::new();
     for (i, branch) in p.branches.iter().enumerate() {
         let chosen = eq(&index, &Value::int(DType::I32, i as i64))?;
-        cases.push(match rows_at_once(branch, axis.size) {
+        cases.push(match rows_at_once(branch, axis.size).filter(|_| !meet) {
             None => {
                 let guarded = guarded(&chosen, &operands, batched)?;
                 eval_jaxpr(&batch_jaxpr(branch, axis, batched, &all)?.jaxpr, &guarded)?
@@ -53,7 +54,7 @@ pub(super) fn rows_choose(
 
 /// The operands of a branch that is applied to all rows: derivatives go through those of rows that have chosen it alone,
 /// since the others' may be infinite, and 0 times that is NaN.
-pub(super) fn guarded(chosen: &Value, operands: &[Value], batched: &[bool]) -> Result<Vec<Value>> {
+fn guarded(chosen: &Value, operands: &[Value], batched: &[bool]) -> Result<Vec<Value>> {
     let guard = |(x, &on): (&Value, &bool)| {
         if !on || !x.dtype().is_inexact() {
             return Ok(x.clone());

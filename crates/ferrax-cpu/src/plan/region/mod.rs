@@ -193,8 +193,10 @@ impl Planner<'_> {
     pub fn emit_region(&mut self, item: u32, (start, end): (u32, u32), shape: Shape) -> Result<()> {
         let Shape { n, inner, lane } = shape;
         let (first_step, product) = (self.out.steps.len(), self.product_before(n));
-        // Rows of a product that the region reads: it can run as they are made.
-        let inner = product.filter(|columns| inner == n && *columns > 1).unwrap_or(inner);
+        // Rows of a product that the region reads: it can run as they are made. One that reduces has rows of its own.
+        let full = |m: &Member| m.role == Role::Full;
+        let any = inner == n && self.order.members[start as usize..end as usize].iter().all(full);
+        let inner = product.filter(|columns| any && *columns > 1).unwrap_or(inner);
         let mut m = self.making(item, (start, end), Shape { n, inner, lane });
         m.phases.iter().for_each(|&(start, end)| self.chain(start, end));
         self.find_crossings(&m);
