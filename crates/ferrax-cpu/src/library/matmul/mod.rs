@@ -18,7 +18,7 @@ use crate::library::movement::{Axis, copy_axes};
 use crate::pool;
 use crate::simd::lanes::{Lanes, Real};
 use crate::simd::{dispatch, with_lanes};
-use ferrax_base::{Buffer, Result};
+use ferrax_base::{Buffer, Result, checks};
 pub use pack::Matrix;
 use pack::{Panels, fill, pack};
 use smallvec::SmallVec;
@@ -51,6 +51,7 @@ const SMALL: usize = 1 << 15;
 const ROWS_AFTER: usize = 64 << 10;
 const ROW_AFTER: usize = 8 << 10;
 const LARGE_RESULT: usize = 256 << 10;
+const CHECKED_RESULT: usize = 1 << 10;
 /// The first rows and columns of blocks.
 type Blocks = SmallVec<[(usize, usize); 32]>;
 
@@ -123,7 +124,9 @@ impl<T: Kernels> Product<T> {
     /// another pass over the result.
     pub fn suits_rows(&self) -> bool {
         let (m, n, k) = (self.m, self.n, self.k);
-        k <= DEPTH && n > T::width() && n <= ROW_AFTER && m * n >= LARGE_RESULT && m >= 8 * T::height(usize::MAX)
+        // Where the engine checks itself, small programs go this way, too.
+        let (least, parts) = if checks::on() { (CHECKED_RESULT, 2) } else { (LARGE_RESULT, 8) };
+        k <= DEPTH && n > T::width() && n <= ROW_AFTER && m * n >= least && m >= parts * T::height(usize::MAX)
     }
 
     /// As `run`, by rows: `after(worker, first, end)` is called where rows are done, as long as they are in the caches.
