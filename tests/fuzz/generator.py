@@ -11,7 +11,7 @@ import numpy as np
 import ferrax
 import ferrax.numpy as jnp
 from ferrax import lax
-from tests.fuzz.operations import INNER_WEIGHTS, OUTER_WEIGHTS
+from tests.fuzz.operations import INNER_WEIGHTS, LARGE_WEIGHTS, OUTER_WEIGHTS
 from tests.fuzz.program import Program, Refusal, Step
 from tests.fuzz.values import LIMITS, NARROW, WIDE, Variable, draw_shape, draw_values, variable
 
@@ -21,7 +21,7 @@ FERRAX = {"jax": ferrax, "jnp": jnp, "lax": lax, "np": np}
 MAIN_DTYPES = ["float32", "float32", "float32", "float32", "int32", "bfloat16", "float16", "complex64", None]
 BODY_LIMIT = 3000
 #: Size classes and how often they are drawn.
-USUAL_MODES = ["tiny", "odd", "wide", "huge"], [45, 35, 14, 6]
+USUAL_MODES = ["tiny", "odd", "wide", "huge", "large"], [43, 34, 14, 6, 3]
 
 
 class Generator:
@@ -93,7 +93,8 @@ class Generator:
 
     def step(self, pool, inner=False):
         """A step that runs, None where eight attempts gave none."""
-        families, weights = zip(*(INNER_WEIGHTS if inner else OUTER_WEIGHTS).items())
+        outer = LARGE_WEIGHTS if self.mode == "large" else OUTER_WEIGHTS
+        families, weights = zip(*(INNER_WEIGHTS if inner else outer).items())
         for _ in range(8):
             family = self.rng.choices(families, weights)[0]
             step = family(self, pool)

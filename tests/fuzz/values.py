@@ -19,10 +19,11 @@ EXTENTS = {
     "odd": [1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 63, 64, 65, 70],
     "wide": [1, 3, 100, 128, 255, 257, 1000, 1025, 4097],
     "huge": [100_000, 65_537, 33_333],
+    "large": [1, 3, 8, 16, 50, 64, 129, 256, 513, 600, 1025, 2048],
 }
 
 #: The most elements of one value, by size class.
-LIMITS = {"tiny": 20_000, "odd": 60_000, "wide": 300_000, "huge": 700_000}
+LIMITS = {"tiny": 20_000, "odd": 60_000, "wide": 300_000, "huge": 700_000, "large": 1_200_000}
 
 
 def words(text):
@@ -96,6 +97,13 @@ def draw_shape(rng, mode):
     if mode == "wide":
         shape = [rng.choice(EXTENTS["wide"])] + [rng.choice(EXTENTS["odd"]) for _ in range(rng.choice([0, 1, 1]))]
         rng.shuffle(shape)
+        return tuple(shape)
+    if mode == "large":
+        # Matrices whose products are beyond the sizes from which engines do things in other ways.
+        rows = rng.choice(EXTENTS["large"][-4:])
+        shape = [rows, rng.choice([d for d in EXTENTS["large"] if rows * d <= LIMITS["large"]])]
+        if rng.random() < 0.3:
+            rng.shuffle(shape)
         return tuple(shape)
     if mode == "odd":
         ndim = rng.choice([1, 2, 2, 3])

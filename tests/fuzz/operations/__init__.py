@@ -14,6 +14,9 @@ OUTER_WEIGHTS = {
     control.loop: 8, control.transformed: 3,
 }  # fmt: skip
 
+#: In a program's own lines, where its arrays are large matrices.
+LARGE_WEIGHTS = {**OUTER_WEIGHTS, products.dot: 30, products.layer: 50, reductions.reduce: 30, control.loop: 2}
+
 #: In the bodies of loops, branches and nested functions.
 INNER_WEIGHTS = {
     elementwise.unary: 14, elementwise.binary: 20, elementwise.choice: 6, elementwise.cast: 4, elementwise.create: 2,

@@ -104,7 +104,7 @@ def layer(g, pool):
     after = rng.choice([
         "", "", f"{a} - jnp.max({a}, axis={axis}, keepdims=True)", f"jnp.sum({a}, axis={axis})", f"{a} + {a}[::-1]",
         f"{a} * jnp.mean({a}, axis=-1, keepdims=True)", f"{a}.T + 1", f"{a} + {v}[:, :1]",
-        f"{a}.astype(jnp.float16)", f"{a} > 0.1",
+        f"{a}.astype(jnp.float16)", f"{a} > 0.1", f"jnp.sum({a})", f"{a} - jnp.max({a})",
     ])  # fmt: skip
     product = rng.choice([
         f"{v} @ w{a}", f"{v} @ w{a}", f"(w{a}.T @ {v}.T).T", f"lax.dot_general({v}, w{a}, (([1], [0]), ([], [])))",
