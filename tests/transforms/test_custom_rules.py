@@ -147,6 +147,22 @@ def test_custom_vmap_errors():
             with pytest.raises((ValueError, TypeError)):
                 jax.vmap(f)(X)
 
+        def rule(n, b, x):
+            return [x], b
+
+        f.def_vmap(rule)
+        wanted = (
+            r"structure of output returned by custom vmap rule \(rule\) does not match that of original custom-vmapped"
+        )
+        with pytest.raises(ValueError, match=wanted):
+            jax.vmap(f)(X)
+        f.def_vmap(lambda n, b, x: ([x, x], b))
+        wanted = (
+            r"structure of output value and output batching specification returned by custom vmap rule \(<lambda>\) do"
+        )
+        with pytest.raises(ValueError, match=wanted):
+            jax.vmap(f)(X)
+
     both(check)
     f = ferrax.custom_batching.custom_vmap(lambda x: x)
     f.def_vmap(lambda n, b, x: (x[0], True))
@@ -160,6 +176,15 @@ def test_sequential_vmap():
         return lambda x: (jax.vmap(f, (0, None))(x, {"a": x}), jax.vmap(f, (1, {"a": 0}))(x, {"a": x.T}))
 
     same(make, X)
+
+
+def test_sequential_vmap_is_map():
+    f = ferrax.custom_batching.sequential_vmap(lambda x, y: x + y)
+    program = lambda g, *args: str(ferrax.make_jaxpr(g)(*args))
+    both_rows = lambda x, y: ferrax.lax.map(lambda row: f(*row), (x, y))
+    assert program(ferrax.vmap(f), X, X) == program(both_rows, X, X)
+    one = lambda x, y: ferrax.lax.map(lambda row: f(row, y), x)
+    assert program(ferrax.vmap(f, (0, None)), X, 4.0) == program(one, X, 4.0)
 
 
 # ---- linear solves and roots -----------------------------------------------------------------------------------------
