@@ -720,3 +720,16 @@ def test_converted_closures_take_their_constants():
     assert len(converted(x, *consts)) == 2
     with pytest.raises(TypeError, match="The inputs to the closure produced by closure_convert"):
         converted(x, *consts, x)
+
+
+def test_a_rule_gives_no_value_of_the_transformation_itself():
+    """It would be a tracer that outlives its trace; JAX raises, too."""
+
+    def f(x):
+        g = ferrax.custom_jvp(lambda h, y: h(y), nondiff_argnums=(0,))
+        g.defjvp(lambda h, p, t: (g(h, p[0]), 2.0 * t[0]))
+        return g(lambda y: x + y, x)
+
+    for transformed in (lambda: ferrax.jvp(f, (2.0,), (1.0,)), lambda: ferrax.grad(f)(2.0)):
+        with pytest.raises(ferrax.errors.UnexpectedTracerError):
+            transformed()
