@@ -82,6 +82,10 @@ def _resolve(
     try:
         parameters = inspect.signature(fun).parameters
     except (TypeError, ValueError):
+        if names and what == "donate":
+            raise ValueError(
+                f"Getting the signature of function {fun} failed. Pass donate_argnums instead of donate_argnames."
+            ) from None
         return nums, names
     positional = [n for n, p in parameters.items() if p.kind in _POSITIONAL]
     by_keyword = [n for n, p in parameters.items() if p.kind not in _NOT_BY_KEYWORD]

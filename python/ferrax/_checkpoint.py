@@ -228,6 +228,18 @@ def _positions_of(fun: Callable[..., Any], names: frozenset[str]) -> tuple[int, 
     return tuple(i for i, name in enumerate(parameters) if name in names)
 
 
+def _with_fixed(target: Callable[..., Any], count: int, given: dict[int, Any], named: dict[str, Any]) -> Any:
+    """A function of the arguments that are traced; others of the `count` positional and of the named ones are given."""
+
+    def call(*values: Any, **others: Any) -> Any:
+        rest = iter(values)
+        return target(*(given[i] if i in given else next(rest) for i in range(count)), **others, **named)
+
+    call.user_body = target  # type: ignore[attr-defined]
+    call.__name__ = getattr(target, "__name__", "call")
+    return call
+
+
 @overload
 def checkpoint(
     fun: Callable[P, R],
@@ -300,6 +312,10 @@ def checkpoint(
 
     target = fun
 
+    @functools.lru_cache(maxsize=64)
+    def fixed_call(count: int, given: tuple[tuple[int, Any, Any], ...], named: tuple[tuple[str, Any, Any], ...]) -> Any:
+        return _with_fixed(target, count, {i: x for i, x, _ in given}, {k: x for k, x, _ in named})
+
     @functools.wraps(target)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         if any(not -len(args) <= n < len(args) for n in positions):
@@ -312,14 +328,14 @@ def checkpoint(
         fixed = {name: value for name, value in kwargs.items() if name in names}
         kwargs = {name: value for name, value in kwargs.items() if name not in names}
         dynamic = tuple(a for i, a in enumerate(args) if i not in places)
-
-        def call(*values: Any, **named: Any) -> Any:
-            rest = iter(values)
-            return target(*(args[i] if i in places else next(rest) for i in range(len(args))), **named, **fixed)
-
-        call.user_body = target  # type: ignore[attr-defined]
-        call.__name__ = getattr(target, "__name__", "call")
-        traced = call if places or fixed else target
+        traced = target
+        if places or fixed:
+            given = tuple((i, args[i], type(args[i])) for i in sorted(places))
+            named = tuple((k, x, type(x)) for k, x in fixed.items())
+            try:
+                traced = fixed_call(len(args), given, named)  # one function for equal arguments: it is traced once
+            except TypeError:  # they are not hashable
+                traced = fixed_call.__wrapped__(len(args), given, named)
         clock = _ferrax.trace_clock()
         try:
             program = _ferrax.trace_to_jaxpr(traced, dynamic, kwargs, "checkpoint")

@@ -12,7 +12,7 @@ import numpy as np
 
 from ferrax import _ferrax, _processes, tree_util
 from ferrax._boundary import shielded
-from ferrax._prefixes import prefix_leaves
+from ferrax._prefixes import prefix_leaves, specification_error
 
 __all__ = [
     "default_backend",
@@ -500,6 +500,4 @@ def _prefix(what: str, prefix: Any, tree: Any, is_leaf: Any) -> list[Any]:
         # a leaf that is no place says so itself
         if what == "device" and tree_util.all_leaves([prefix]):
             return [prefix] * len(tree_util.tree_leaves(tree))
-        text = str(error).replace("broadcast_prefix prefix_tree", f"device_put {what}")
-        text = f"device_put {what} specification must be a tree prefix of the corresponding value; {text}"
-        raise ValueError(text) from None
+        raise specification_error(f"device_put {what}", prefix, tree, is_leaf, str(error)) from None

@@ -562,6 +562,19 @@ def _convolution(to: _Computation, eqn: Any, operands: Sequence[str]) -> None:
     to.one(eqn, "convolution", operands, *rest)
 
 
+def _kept_apart(to: _Computation, name: str, types: list[Any], operands: Sequence[str]) -> list[str]:
+    """Operands behind a barrier: what is computed of them is not what is computed of the same values elsewhere."""
+    if not types:
+        return []
+    whole = to.write(name, types, "opt-barrier", [to.write(name, types, "tuple", operands)])
+    return [to.write(name, t, "get-tuple-element", [whole], f"index={i}") for i, t in enumerate(types)]
+
+
+def _optimization_barrier(to: _Computation, eqn: Any, operands: Sequence[str]) -> None:
+    apart = _kept_apart(to, "optimization_barrier", [v.aval for v in eqn.invars], operands)
+    to.names.update(zip(eqn.outvars, apart, strict=True))
+
+
 def _call(to: _Computation, eqn: Any, operands: Sequence[str]) -> None:
     program = eqn.params.get("jaxpr") or eqn.params["call_jaxpr"]
     name = re.sub(r"\W", "_", str(eqn.params.get("name", eqn.primitive.name)))
@@ -569,6 +582,8 @@ def _call(to: _Computation, eqn: Any, operands: Sequence[str]) -> None:
     if eqn.primitive.name == "remat2":
         name = "checkpoint"
         around = _path(to.title(eqn), "rematted_computation" if eqn.params["differentiated"] else "")
+        if eqn.params["differentiated"] and eqn.params["prevent_cse"]:
+            operands = _kept_apart(to, eqn.primitive.name, [v.aval for v in eqn.invars], operands)
     called = to.module.nested(name, program, around=around)
     to.parts(name, eqn, "call", operands, f"to_apply={called}", tupled=False)
 
@@ -698,6 +713,7 @@ _RULES: dict[str, Callable[..., None]] = {
     "conj": _conj,
     "convert_element_type": _simple("convert"),
     "copy": _simple("copy"),
+    "optimization_barrier": _optimization_barrier,
     "dot_general": _dot_general,
     "dynamic_slice": _simple("dynamic-slice", lambda p: f"dynamic_slice_sizes={_numbers(p['slice_sizes'])}"),
     "dynamic_update_slice": _simple("dynamic-update-slice"),

@@ -11,7 +11,7 @@ from typing import Any
 
 from ferrax import tree_util
 
-__all__ = ["prefix_leaves"]
+__all__ = ["prefix_leaves", "specification_error"]
 
 
 class _Boxed:
@@ -48,3 +48,25 @@ def prefix_leaves(prefix: Any, tree: Any, is_leaf: Callable[[Any], bool] | None 
         return [leaf for leaf, count in zip(leaves, counts, strict=True) for _ in range(count)]
     boxed = tree_util.tree_map(_Boxed, prefix, is_leaf=is_leaf)
     return [box.leaf for box in tree_util.tree_leaves(tree_util.tree_broadcast(boxed, tree))]
+
+
+def specification_error(
+    name: str, prefix: Any, tree: Any, is_leaf: Callable[[Any], bool] | None, otherwise: str
+) -> ValueError:
+    """The error of a specification (of axes, of places) that is no prefix of a tree, with all places where they differ.
+
+    Args:
+      name: the specification's, `"in_axes"` say.
+      prefix: the specification.
+      tree: what it is for.
+      is_leaf: as in `prefix_leaves`.
+      otherwise: what is said where no such place is found.
+    """
+    from ferrax._src.tree_util import prefix_errors
+
+    found = [str(make(name)) for make in prefix_errors(prefix, tree, is_leaf)] or [otherwise]
+    details = "\n  ".join(found)
+    return ValueError(
+        f"{name} specification must be a tree prefix of the corresponding value; \n  Mismatch details ({len(found)} "
+        f"found):\n  {details}"
+    )

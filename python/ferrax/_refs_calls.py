@@ -20,6 +20,7 @@ from ferrax._refs import (
     AbstractRef,
     Ref,
     bound,
+    cell_of,
     differentiated,
     ended,
     ending,
@@ -94,6 +95,10 @@ class MoreFound(Exception):
                 "which holds no traced array: make it by a primitive, or outside"
             ) from None
         return [ref for ref in self.refs if ref not in call.closed]
+
+
+class _ConditionWrites(Exception):
+    """The condition of a loop writes to references, which is only known once it has run."""
 
 
 class _RuleFound(Exception):
@@ -361,22 +366,58 @@ def scan(refs: Found, loop: Callable[..., Any], f: Callable[..., Any], init: Any
     return carry, ys
 
 
+def _written(refs: Sequence[Ref]) -> frozenset[int]:
+    """The places of the references that were written to since they were bound."""
+    return frozenset(place for place, ref in enumerate(refs) if cell_of(ref).written)
+
+
 def while_loop(refs: Found, loop: Callable[..., Any], cond: Any, body: Any, init: Any) -> Any:
-    """A loop whose condition or body uses references; `loop` is the loop of both from a first value."""
-    pure = _pure(body, refs, "while_loop")
-    tested = refs.replays.get(id(cond), cond)
+    """A loop whose condition or body uses references; `loop` is the loop of both from a first value.
 
-    def test(carry: Any) -> Any:
+    What the condition writes counts where it holds: the body's step begins with it.
+    """
+    tested, traced = (refs.replays.get(id(fun), fun) for fun in (cond, body))
+
+    def asked(carry: Any) -> tuple[Any, list[Any], frozenset[int]]:
         with bound(refs, carry[0]):
-            return tested(carry[1])
+            holds = tested(carry[1])
+            return holds, [read(ref) for ref in refs], _written(refs)
 
-    def step(carry: Any) -> Any:
-        out, values = pure(*carry)
-        return values, out
+    def run(in_test: frozenset[int]) -> tuple[Any, Any]:
+        """The loop whose condition writes to the references at these places."""
 
-    step.user_body, step.__name__ = pure.user_body, pure.__name__  # type: ignore[attr-defined]
-    test.__name__ = getattr(cond, "__name__", "cond_fun")
-    values, out = loop(test, step, ([read(ref) for ref in refs], init))
+        def test(carry: Any) -> Any:
+            holds, _, written = asked(carry)
+            if written != in_test:
+                raise _ConditionWrites(written)
+            return holds
+
+        def step(carry: Any) -> Any:
+            values = asked(carry)[1] if in_test else carry[0]
+            with bound(refs, values):
+                out = traced(carry[1])
+                check_result(body, "while_loop", out)
+                after = [read(ref) for ref in refs]
+                both = in_test & _written(refs)
+            if both:
+                raise NotImplementedError(
+                    "Cannot write to the same ref in both cond and body of while loop: what the condition writes "
+                    "last, when it does not hold, is not kept. Write to it in the body alone."
+                )
+            return after, out
+
+        step.user_body = getattr(body, "user_body", body)  # type: ignore[attr-defined]
+        step.__name__ = getattr(body, "__name__", "while_loop")
+        test.__name__ = getattr(cond, "__name__", "cond_fun")
+        found: tuple[Any, Any] = loop(test, step, ([read(ref) for ref in refs], init))
+        return found
+
+    in_test: frozenset[int] | None = frozenset()
+    while in_test is not None:
+        try:
+            (values, out), in_test = run(in_test), None
+        except _ConditionWrites as found:
+            in_test = found.args[0]
     write_all(refs, values)
     return out
 

@@ -85,6 +85,9 @@ class Replay:
             captured[place] = read(ref)
         results = self.program.eval_captured(captured, tree_util.tree_leaves((args, kwargs)))
         own = self.program.out_tree.num_leaves
-        for ref, value in zip(self.places, results[own:], strict=True):
-            write(ref, value)
+        unwritten = [self.program.captured_vars[place] for place in self.places.values()]
+        ends = zip(unwritten, self.program.outvars[own:], strict=True)
+        for ref, value, (first, last) in zip(self.places, results[own:], ends, strict=True):
+            if first != last:
+                write(ref, value)
         return self.program.out_tree.unflatten(results[:own])

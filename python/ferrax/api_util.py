@@ -288,14 +288,9 @@ def flatten_axes(name: str, treedef: Any, axis_tree: Any, *, kws: bool = False, 
     try:
         return _axes(axis_tree, values)
     except (TypeError, ValueError) as error:
-        from ferrax._src.tree_util import prefix_errors
+        from ferrax._prefixes import specification_error
 
-        found = [str(make(name)) for make in prefix_errors(axis_tree, values, lambda x: x is None)]
-        details = "\n  ".join(found or [str(error)])
-        raise ValueError(
-            f"{name} specification must be a tree prefix of the corresponding value; \n  Mismatch details "
-            f"({max(len(found), 1)} found):\n  {details}"
-        ) from None
+        raise specification_error(name, axis_tree, values, lambda x: x is None, str(error)) from None
 
 
 class _Axis:

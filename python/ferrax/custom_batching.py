@@ -74,22 +74,16 @@ class custom_vmap(Generic[P, R]):
                     f"the vmap rule of {name} must return a pair (results, which of them are batched), got "
                     f"{short(pair)}"
                 )
-            return _flat_results(name, program.out_tree, *pair)
+            return _flat_results(name, getattr(rule, "__name__", str(rule)), program.out_tree, *pair)
 
         name_function(flat_rule, getattr(rule, "__name__", str(rule)), arity=len(leaves))
         outs = _ferrax.bind_custom_vmap(program, name, flat_rule, leaves)
         return program.out_tree.unflatten(outs)
 
 
-def _flat_results(name: str, wanted: Any, out: Any, batched: Any) -> tuple[list[Any], list[bool]]:
-    """A rule's results and which are batched, flat, checked against the function's."""
+def _flat_results(name: str, rule: str, wanted: Any, out: Any, batched: Any) -> tuple[list[Any], list[bool]]:
+    """A rule's results and which are batched, flat, checked against each other and against the function's."""
     leaves, tree = tree_util.tree_flatten(out)
-    if tree != wanted:
-        raise ValueError(
-            f"structure of output value and output batching specification of the vmap rule of {name} must be the "
-            f"function's, {short(wanted)}, but the results have {short(tree)}:"
-            f"{differences(wanted, tree, 'the result of the function', 'that of the rule', 'output')}"
-        )
     flags: list[bool] = []
     try:
         tree_util.tree_map(
@@ -97,9 +91,16 @@ def _flat_results(name: str, wanted: Any, out: Any, batched: Any) -> tuple[list[
         )
     except ValueError as error:
         raise ValueError(
-            f"the vmap rule of {name} must say which results are batched by a pytree of booleans like the results or a "
-            f"prefix of it: {error}"
+            f"structure of output value and output batching specification returned by custom vmap rule ({rule}) do not "
+            f"match: the rule of {name} must say which results are batched by a pytree of booleans like the results or "
+            f"a prefix of it: {error}"
         ) from None
+    if tree != wanted:
+        raise ValueError(
+            f"structure of output returned by custom vmap rule ({rule}) does not match that of original custom-vmapped "
+            f"function: {name} gives {short(wanted)}, but the rule {short(tree)}:"
+            f"{differences(wanted, tree, 'the result of the function', 'that of the rule', 'output')}"
+        )
     return leaves, flags
 
 
@@ -135,7 +136,7 @@ def sequential_vmap(f: Callable[P, R]) -> custom_vmap[P, R]:
         def one(row: list[Any]) -> Any:
             given = iter(row)
             values = tree.unflatten([next(given) if on else x for x, on in zip(leaves, flags, strict=True)])
-            return f(*values)  # type: ignore[call-arg]
+            return wrapped(*values)  # type: ignore[call-arg]
 
         out = lax_map(one, rows)
         return out, tree_util.tree_map(lambda _: True, out)

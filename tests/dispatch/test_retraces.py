@@ -441,6 +441,8 @@ def test_words_that_programs_look_for(caplog):
     assert "  * at x, now f32[]{weak_type=True} and before f32[]{weak_type=False}: https" in weak
     assert "different input pytree" in told(f32(3), {"b": f32(2)})[0]
     with ferrax.numpy_rank_promotion("warn"):
-        assert "  Tracing context doesn't match, e.g. due to config" in told(1.0, {"a": f32(2)})[0]
+        (setting,) = told(1.0, {"a": f32(2)})
+        assert "  Tracing context doesn't match, e.g. due to config" in setting
+        assert setting.endswith("\n  * jax_numpy_rank_promotion differs: now warn and before allow")
     again = lambda: [ferrax.jit(lambda x: x + 1)(1) for _ in range(2)]
     assert "but seen another function defined on the same line" in in_jax_words(caplog, again)[-1]

@@ -85,6 +85,8 @@ lax.cond(1j, lambda x: x, lambda x: x, 1.0) => Pred type must be either boolean 
 jax.ShapeDtypeStruct((2,), "float32", sharding=1) => sharding should be an instance of `jax.sharding.Sharding`, `jax.sharding.PartitionSpec` or
 vmap(lambda x: x, out_axes=1)(jnp.ones(3)) => axis 1 is out of bounds for array of dimension 1
 vmap(lambda x: x, out_axes=None)(jnp.ones(3)) => got axis spec None but output was batched
+jax.vjp(lambda x: (x, x), 1.0)[1](1.0, 1.0) => The function returned by `jax.vjp` applied to <lambda> was called with 2 arguments,
+vmap(lambda x: x, out_axes=None, axis_name="i")(jnp.ones(3)) => vmap has mapped output (axis_name=i) but out_axes is None
 lax.conv_dimension_numbers((1, 2, 3), (1, 2, 3), ("NCC", "OIH", "NCH")) => dimension_numbers[0] must contain the characters 'N' and 'C' exactly once
 lax.conv_dimension_numbers((1, 2, 3), (1, 2, 3), ("NCX", "OIH", "NCH")) => elements must each have the same set of spatial characters
 lax.conv_general_dilated(jnp.ones((1, 2, 3)), jnp.ones((2, 2, 2)), (1,), "SAME", feature_group_count=0) => conv_general_dilated feature_group_count must be a positive integer, got 0.

@@ -41,7 +41,8 @@ while tb is not None:
         shown.append(tb.tb_frame.f_code.co_name)
     tb = tb.tb_next
 cause = caught.__cause__
-print(*shown, "hidden" if hidden else "", type(cause).__name__, end=" ")
+noted = ["noted" for note in getattr(caught, "__notes__", ()) if "For simplicity" in note]
+print(*shown, "hidden" if hidden else "", *noted, type(cause).__name__, end=" ")
 if cause.__cause__ is not None:
     print(cause, len(traceback.extract_tb(cause.__traceback__)) > len(shown), type(cause.__cause__).__name__)
 """
@@ -52,7 +53,7 @@ if cause.__cause__ is not None:
     [
         (False, "auto", "<module> call inner user KeyError"),
         (True, "auto", "<module> user KeyError"),
-        (True, "quiet_remove_frames", "<module> user KeyError"),
+        (True, "quiet_remove_frames", "<module> user noted KeyError"),
         (False, "tracebackhide", "<module> call inner user KeyError"),
         (True, "tracebackhide", "<module> user hidden KeyError"),
         (True, "remove_frames", "<module> user UnfilteredStackTrace ValueError: mine True KeyError"),

@@ -166,3 +166,15 @@ def test_choices_by_numbers_are_choices_between_two():
     assert "ROOT select_n.2 = s32[4]{0} select(select_n.1, neg.1, u.1)" in two
     # case 0 is for numbers up to 0, the last one for those behind it
     assert lax.select_n(jnp.array([-3, 0, 1, 2, 9]), *(jnp.full(5, k) for k in range(3))).tolist() == [0, 0, 1, 2, 2]
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_what_is_computed_again_is_kept_apart(apart):
+    f = jax.checkpoint(lambda x: jnp.sin(jnp.sin(x)), prevent_cse=apart)
+    assert "opt-barrier" not in hlo(f, 2.0)
+    assert ("= (f32[], f32[]) opt-barrier(" in hlo(jax.grad(f), 2.0)) == apart
+
+
+def test_barriers():
+    text = hlo(lambda x, y: lax.optimization_barrier((x, y)), 1.0, jnp.ones(2))
+    assert [name for name, _ in instructions(text)][2:] == ["tuple", "opt-barrier", *["get-tuple-element"] * 2, "tuple"]

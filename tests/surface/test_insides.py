@@ -308,6 +308,7 @@ def test_the_cache_on_disk_is_the_public_one():
 
 
 def test_places_where_trees_differ():
+    from ferrax._src import tree_util
     from ferrax._src.tree_util import broadcast_prefix, equality_errors, prefix_errors
 
     def texts(prefix, full):
@@ -315,7 +316,8 @@ def test_places_where_trees_differ():
 
     assert texts((1, (2, 3)), ([1, 2], (3, 4))) == []
     assert texts(((1,), (2,)), ([3], [4]))[1].startswith(
-        "pytree structure error: different types at key path\n    in_axes[1]\nThere the prefix in_axes has a <class"
+        "pytree structure error: different types at key path\n    in_axes[1]\n"
+        "At that key path, the prefix pytree in_axes has a subtree of type\n    <class"
     )
     assert texts([(1,)], [(1, 2)])[0].startswith("pytree structure error: different lengths of tuple at key path")
     assert texts({"a": 1}, {"a": 1, "b": 2})[0].endswith("the symmetric difference on key sets is\n    b")
@@ -327,6 +329,25 @@ def test_places_where_trees_differ():
     ((*_, why),) = equality_errors({"a": 1}, {"a": 1, "b": 2})
     assert why.endswith("with the symmetric difference of key sets: {'b'}")
     assert list(equality_errors((1, None), (2, None))) == []
+    pairs = [((1, [2]), {"a": 1}), ([1], [1, 2]), ({}, {"a": 1}), ({"a": 1}, {"b": 1}), ([1], [(2,)]), (None, 1)]
+    theirs = pytest.importorskip("jax._src.tree_util")
+    for one, other in pairs:
+        same = [[str(e("x")) for e in module.prefix_errors(one, other)] for module in (tree_util, theirs)]
+        assert same[0] == same[1]
+        same = [
+            [
+                tuple(map(str, e))
+                for e in module.equality_errors_pytreedef(module.tree_structure(one), module.tree_structure(other))
+            ]
+            for module in (tree_util, theirs)
+        ]
+        assert same[0] == same[1]
+    assert tree_util.treedef_is_strict_leaf(jax.tree.structure(1))
+    assert not tree_util.treedef_is_strict_leaf(jax.tree.structure(None))
+    assert tree_util.generate_key_paths({"a": 1}) == [((jax.tree_util.DictKey("a"),), 1)]
+    assert tree_util.tree_leaves_checked(jax.tree.structure([0, 0]), [1, 2]) == [1, 2]
+    with pytest.raises(AssertionError):
+        tree_util.tree_leaves_checked(jax.tree.structure([0, 0]), [1])
     assert broadcast_prefix((1, 2), ([3, 4], 5)) == [1, 1, 2]
 
 

@@ -72,7 +72,7 @@ WITHOUT = [
     ("interpreters.batching", "BatchTracer to_elt"),
     ("interpreters.mlir", "make_ir_context ModuleContext"),
     ("interpreters.partial_eval", "partial_eval_jaxpr_custom JaxprTracer"),
-    ("lib", "gpu_sparse lapack jax_jit"),
+    ("lib", "gpu_sparse lapack"),
     ("pickle_util", "dumps"),
     ("random", "PRNGSpec"),
     ("shard_map", "shard_map_p"),

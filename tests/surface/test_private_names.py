@@ -279,3 +279,64 @@ def test_keys_used_and_fresh():
         key_reuse.assert_consumed(key)
         with pytest.raises(ferrax.errors.KeyReuseError):
             key_reuse.consume(key)
+
+
+def test_checkpoints_by_their_other_names():
+    from ferrax._src.ad_checkpoint import checkpoint_name3, remat3, saved_residuals
+
+    named = ferrax.checkpoint_policies.save_only_these_names("kept")
+    f = lambda x: jnp.sin(checkpoint_name3("kept", jnp.sin(x)))
+    assert len(saved_residuals(remat3(f, named), jnp.ones(3))) == 2
+    assert len(saved_residuals(remat3(f), jnp.ones(3))) == 1
+    powers = remat3(static_argnames="n")(lambda x, n: x**n)
+    assert float(ferrax.grad(lambda x: powers(x, n=3))(2.0)) == 12
+
+
+def test_programs_as_operations():
+    from ferrax._src.lax.eval_jaxpr import eval_jaxpr_p
+
+    program = ferrax.make_jaxpr(lambda x: [jnp.sin(x) * 2])(1.0)
+    run = lambda x: eval_jaxpr_p.bind(x, jaxpr=program)[0]
+    for transform in (lambda f: f, ferrax.jit, ferrax.grad, ferrax.vmap):
+        x = jnp.arange(3.0) if transform is ferrax.vmap else 0.5
+        np.testing.assert_allclose(transform(run)(x), transform(lambda x: jnp.sin(x) * 2)(x))
+    assert [e.primitive.name for e in ferrax.make_jaxpr(run)(1.0).eqns] == ["sin", "mul"]
+
+
+def test_calls_of_wrapped_functions():
+    from ferrax._src import core, linear_util as lu
+
+    wrapped = lu.wrap_init(lambda x: [x + 1], debug_info=ferrax.api_util.debug_info("test", lambda x: [x], (1,), {}))
+    assert core.call(wrapped, 2)[0] == core.call(2, subfuns=(wrapped,), name="f")[0] == 3
+
+
+def test_what_pullbacks_give_has_one_class():
+    from ferrax._src import api
+
+    _, pullback = ferrax.vjp(jnp.sin, 3.0)
+    assert isinstance(pullback.args_res[0], api.NotNeeded)
+    assert (api.GradRef, api.GradValue, api.DontWant) == (ferrax.ad.GradRef, ferrax.ad.GradValue, ferrax.ad.DontWant)
+
+
+@pytest.mark.parametrize("value", [1, 1.0, True, 1j, np.float32(1), np.zeros((2, 3), np.int8)])
+def test_arguments_of_jitted_functions_as_signatures(value):
+    from jaxlib import _jax
+
+    from ferrax._src.lib import jax_jit
+
+    ours, theirs = (m._ArgSignatureOfValue(value, False) for m in (jax_jit, _jax.jax_jit))
+    assert (ours.dtype, ours.shape, ours.weak_type) == (theirs.dtype, theirs.shape, theirs.weak_type)
+
+
+def test_parts_are_put_on_devices_together():
+    from ferrax._src.interpreters import pxla
+
+    device = ferrax.devices()[0]
+    one = ferrax.sharding.SingleDeviceSharding(device)
+    x = np.arange(4, dtype=np.float32)
+    put = pxla.batched_device_put(ferrax.typeof(x), one, [x], [device])
+    assert put.committed and put.sharding == one and put.tolist() == x.tolist()
+    assert not pxla.batched_device_put(ferrax.typeof(x), one, [x], [device], committed=False).committed
+    mesh = ferrax.sharding.Mesh(ferrax.devices()[:1], "x")
+    rows = ferrax.sharding.NamedSharding(mesh, ferrax.P("x"))
+    assert pxla.batched_device_put(ferrax.typeof(x), rows, [x], [device]).sharding == rows

@@ -351,3 +351,15 @@ def test_sizes_that_are_symbols_inside():
     for size in range(4):
         assert core.dilate_dim(a - 1, 2)._evaluate({"a": size + 1}) == core.dilate_dim(size, 2)
     assert [core.dilate_dim(n, 3) for n in (0, 1, 2)] == [0, 1, 4]
+
+
+def test_dtypes_that_tests_use():
+    assert {np.float32, np.int8, np.bool_, ml_dtypes.bfloat16, ml_dtypes.int4} <= jtu.supported_dtypes()
+    assert np.float64 not in jtu.supported_dtypes()
+
+
+def test_equal_floats_may_differ_in_the_last_digit():
+    jtu.check_eq([np.float32(2), 3], [np.nextafter(np.float32(2), np.float32(1)), 3])
+    for xs, ys in (([2.0], [2.00001]), ([2], [3])):
+        with pytest.raises(AssertionError):
+            jtu.check_eq(xs, ys)

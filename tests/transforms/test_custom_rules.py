@@ -147,6 +147,22 @@ def test_custom_vmap_errors():
             with pytest.raises((ValueError, TypeError)):
                 jax.vmap(f)(X)
 
+        def rule(n, b, x):
+            return [x], b
+
+        f.def_vmap(rule)
+        wanted = (
+            r"structure of output returned by custom vmap rule \(rule\) does not match that of original custom-vmapped"
+        )
+        with pytest.raises(ValueError, match=wanted):
+            jax.vmap(f)(X)
+        f.def_vmap(lambda n, b, x: ([x, x], b))
+        wanted = (
+            r"structure of output value and output batching specification returned by custom vmap rule \(<lambda>\) do"
+        )
+        with pytest.raises(ValueError, match=wanted):
+            jax.vmap(f)(X)
+
     both(check)
     f = ferrax.custom_batching.custom_vmap(lambda x: x)
     f.def_vmap(lambda n, b, x: (x[0], True))
@@ -160,6 +176,15 @@ def test_sequential_vmap():
         return lambda x: (jax.vmap(f, (0, None))(x, {"a": x}), jax.vmap(f, (1, {"a": 0}))(x, {"a": x.T}))
 
     same(make, X)
+
+
+def test_sequential_vmap_is_map():
+    f = ferrax.custom_batching.sequential_vmap(lambda x, y: x + y)
+    program = lambda g, *args: str(ferrax.make_jaxpr(g)(*args))
+    both_rows = lambda x, y: ferrax.lax.map(lambda row: f(*row), (x, y))
+    assert program(ferrax.vmap(f), X, X) == program(both_rows, X, X)
+    one = lambda x, y: ferrax.lax.map(lambda row: f(row, y), x)
+    assert program(ferrax.vmap(f, (0, None)), X, 4.0) == program(one, X, 4.0)
 
 
 # ---- linear solves and roots -----------------------------------------------------------------------------------------
@@ -695,3 +720,16 @@ def test_converted_closures_take_their_constants():
     assert len(converted(x, *consts)) == 2
     with pytest.raises(TypeError, match="The inputs to the closure produced by closure_convert"):
         converted(x, *consts, x)
+
+
+def test_a_rule_gives_no_value_of_the_transformation_itself():
+    """It would be a tracer that outlives its trace; JAX raises, too."""
+
+    def f(x):
+        g = ferrax.custom_jvp(lambda h, y: h(y), nondiff_argnums=(0,))
+        g.defjvp(lambda h, p, t: (g(h, p[0]), 2.0 * t[0]))
+        return g(lambda y: x + y, x)
+
+    for transformed in (lambda: ferrax.jvp(f, (2.0,), (1.0,)), lambda: ferrax.grad(f)(2.0)):
+        with pytest.raises(ferrax.errors.UnexpectedTracerError):
+            transformed()

@@ -342,3 +342,16 @@ def test_programs_of_jitted_functions_go_with_them(counted):
     del step, f
     gc.collect()
     assert gone() is None
+
+
+def test_checkpoints_with_static_arguments_are_traced_once_for_them(counted):
+    def powers(x, n, *, scale=1):
+        counted.calls += 1
+        return scale * x**n
+
+    f = ferrax.checkpoint(powers, static_argnums=1, static_argnames="scale")
+    assert calls_of(counted, 3, lambda: f(2.0, 3)) == 1
+    assert calls_of(counted, 2, lambda: f(2.0, 2, scale=3)) == 1
+    assert calls_of(counted, 2, lambda: f(2.0, 2.0, scale=3)) == 1  # equal, of another type
+    assert [float(f(2.0, n)) for n in (2, 3, 3.0)] == [4, 8, 8]
+    assert float(ferrax.checkpoint(lambda x, s: x * s[0], static_argnums=1)(2.0, [3])) == 6

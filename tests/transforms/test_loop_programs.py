@@ -6,10 +6,26 @@ import pytest
 
 import ferrax
 
+ROWS = np.arange(3, dtype=np.float32)
+
 PROGRAMS = {
     "fori_loop to a number": lambda lax: lambda x, n: lax.fori_loop(0, n, lambda i, x: x + i, x),
     "fori_loop from a number": lambda lax: lambda x, n: lax.fori_loop(n, 9, lambda i, x: x * 2.0, x),
     "switch": lambda lax: lambda x, n: lax.switch(n, [lax.sin, lax.cos, lambda x: x], x),
+    "branches that close over one value": lambda lax: (
+        lambda x, n: lax.cond(n > 0, lambda y: y * x, lambda y: y + x, 2.0)
+    ),
+    "branches that close over others": lambda lax: (
+        lambda x, n: lax.switch(n, [lambda: x * 2.0, lambda: n * 1.0, lambda: n * x])
+    ),
+    "scan that hands a value on": lambda lax: (
+        lambda x, n: lax.scan(lambda c, r: ((c[0], c[1] * c[0], c[2] + n), r * x), (x, 1.0, n), ROWS)
+    ),
+    "scan that gives its rows": lambda lax: (
+        lambda x, n: lax.scan(
+            lambda c, r: (c * r[0], (r[1], r[0] + c)), x, (lax.neg(x * ROWS), lax.broadcast(x, (3,))), reverse=True
+        )
+    ),
 }
 
 
@@ -89,3 +105,19 @@ def test_rows_that_nobody_uses_have_no_cotangents():
     f = lambda c, w: lax.scan(lambda c, x: (jnp.sin(c) * x * w, (c, c * x, 1)), c, jnp.arange(1.0, 4.0))
     for use in (lambda c, w: f(c, w)[0], lambda c, w: f(c, w)[1][1].sum(), lambda c, w: sum(map(jnp.sum, f(c, w)[1]))):
         ferrax.test_util.check_grads(use, (0.5, 0.7), order=2, rtol=2e-2, atol=2e-2)
+
+
+@pytest.mark.parametrize("length", [0, 3])
+def test_what_a_step_hands_on_is_the_operand(length):
+    def f(x, rows):
+        (same, product), given = ferrax.lax.scan(lambda c, r: ((c[0], c[1] * c[0] * r), r), (x, 1.0), rows)
+        return same, product, given
+
+    rows = ROWS[:length] + 1
+    same, product, given = f(2.0, rows)
+    assert float(same) == 2 and float(product) == np.prod(2 * rows)
+    np.testing.assert_array_equal(given, rows)
+    one, each, all_rows = ferrax.vmap(f, (None, 0), (None, 0, 0))(2.0, np.stack([rows, 2 * rows]))
+    assert float(one) == 2 and each.shape == (2,) and all_rows.shape == (2, length)
+    np.testing.assert_allclose(ferrax.grad(lambda x: f(x, rows)[1])(2.0), length * 2.0 ** (length - 1) * np.prod(rows))
+    assert float(ferrax.lax.scan(lambda c, r: (c, r), 3.0, rows)[0]) == 3

@@ -222,6 +222,31 @@ def test_loops(wrap):
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, ferrax.jit])
+def test_a_condition_that_writes(wrap):
+    """What it writes counts where it holds, as in JAX; JAX, too, refuses references that the body writes as well."""
+    ref, steps = ferrax.new_ref(0), ferrax.new_ref(0)
+
+    def condition(i):
+        ref[...] += 2
+        return i < 5
+
+    def body(i):
+        steps[...] += i + ref[...]
+        return i + 1
+
+    assert wrap(lambda: lax.while_loop(condition, body, 0))() == 5
+    assert (ref[...], steps[...]) == (10, 10 + 2 + 4 + 6 + 8 + 10)
+
+    def both(i):
+        ref[...] += 1
+        return i + 1
+
+    with pytest.raises(NotImplementedError, match="Cannot write to the same ref in both cond and body"):
+        wrap(lambda: lax.while_loop(condition, both, 0))()
+    assert ref[...] == 10
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, ferrax.jit])
 def test_loops_in_loops(wrap):
     ref = ferrax.new_ref(0)
 
@@ -569,6 +594,10 @@ def test_cotangents_that_nobody_wants_are_not_computed():
                 assert isinstance(mine["b"], ferrax.ad.DidntWant) and (mine["a"] == whole["a"]).all()
             else:
                 assert ferrax.tree.all(ferrax.tree.map(lambda a, b: (a == b).all(), mine, whole))
+
+    _, product = ferrax.vjp(jnp.multiply, y, y)
+    program = ferrax.make_jaxpr(lambda ct: product.with_refs(skip, value)(ct))(y)
+    assert [e.primitive.name for e in program.eqns] == ["mul"]
 
     def products(*wanted):
         return str(ferrax.make_jaxpr(lambda: pull.with_refs(*wanted)(1.0))()).count("dot_general")

@@ -10,7 +10,7 @@ use crate::where_check::WhereCheck;
 use ferrax_base::config::tells_makers;
 use ferrax_base::source::{Making, Phase};
 use ferrax_base::{Result, error};
-use ferrax_ir::trace::CurrentGuard;
+use ferrax_ir::trace::{CurrentGuard, leaked};
 use ferrax_ir::{DebugInfo, Mapped, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value, Values, bind, spread};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -51,6 +51,10 @@ impl Trace for JvpTrace {
         let _making = tells_makers().then(|| made_of(op)).flatten();
         let (outs, tangents) =
             if self.linearizing { op.linearize(op, &primals, &tangents)? } else { op.jvp(op, &primals, &tangents)? };
+        // a rule that gives a value of this transformation has closed over it
+        if let Some(own) = outs.iter().chain(tangents.iter().flatten()).find_map(|v| self.own(v)) {
+            return Err(leaked(own));
+        }
         let outs: Values = outs.into_iter().zip(tangents).map(|(p, t)| join(this, p, t)).collect();
         if let Some(check) = &self.check {
             check.note(self.id, op, args, &outs)?;
@@ -103,6 +107,14 @@ impl JvpTrace {
                 _ => (v.clone(), None),
             },
             _ => (v.clone(), None),
+        }
+    }
+
+    /// The tracer that a value is, if it is one of this trace.
+    fn own<'a>(&self, v: &'a Value) -> Option<&'a Tracer> {
+        match v {
+            Value::Tracer(t) if t.trace().id() == self.id => Some(t),
+            _ => None,
         }
     }
 

@@ -53,7 +53,7 @@ dtypes = _LazyDtypes()
 def supported_dtypes() -> set[Any]:
     """The dtypes that tests use on a device."""
     return {
-        *vars(type(dtypes))["all"].fget(dtypes),
+        *dtypes.all,
         *(getattr(ferrax.numpy, name).dtype.type for name in ("int4", "uint4")),
     }
 

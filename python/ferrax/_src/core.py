@@ -195,9 +195,11 @@ def dimension_as_value(d: Any) -> Any:
     return d.dimension_as_value() if is_symbolic_dim(d) else d
 
 
-def call(f: Any, *args: Any, **params: Any) -> Any:
-    """Calls a function wrapped by `linear_util.wrap_init`, which gives a list."""
-    return _others("call_p").bind(*args, subfuns=(f,), **params)
+def call(*args: Any, subfuns: Any = None, **params: Any) -> Any:
+    """Calls a function wrapped by `linear_util.wrap_init`, the first argument or the one of `subfuns`; gives a list."""
+    if subfuns is None:
+        subfuns, args = args[:1], args[1:]
+    return _others("call_p").bind(*args, subfuns=tuple(subfuns), **params)
 
 
 def identity(x: Any) -> Any:

@@ -18,6 +18,10 @@ from ferrax.extend.source_info_util import register_exclusion as _hide_place
 
 _F = TypeVar("_F", bound=Any)
 _DEEPEST = 8  # exceptions of a chain that are looked at
+_NOTE = (
+    "--------------------\nFor simplicity, ferrax has removed its internal frames from the traceback of the following "
+    'exception. Set ferrax.config.update("jax_traceback_filtering", "off") to include these.'
+)
 
 
 class UnfilteredStackTrace(Exception):
@@ -107,6 +111,8 @@ def filter_error(error: BaseException, caller: types.FrameType | None = None) ->
         else:
             if mode == "remove_frames" and each is error:
                 _keep_all(error)
+            if mode == "quiet_remove_frames" and each is error and _NOTE not in getattr(error, "__notes__", ()):
+                error.add_note(_NOTE)
             each.__traceback__ = filter_traceback(each.__traceback__)
         each = after
 

@@ -1,6 +1,7 @@
 """The registry of pytree nodes, as a container of their types, and where two trees differ."""
 
 import difflib
+import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -39,16 +40,24 @@ def _children(tree: Any, is_leaf: _IsLeaf) -> tuple[list[tuple[Any, Any]], Any] 
     return [(key, child) for key, child in pairs], data
 
 
+class _Leaf:
+    """What stands at the leaves of a structure alone."""
+
+
+def _type(tree: Any) -> str:
+    return "pytree leaf" if isinstance(tree, _Leaf) else str(type(tree))
+
+
 def _difference(one: Any, other: Any, is_leaf: _IsLeaf, prefix: bool) -> Any:
     """What is different about two nodes, as a kind and two texts; pairs of children where nothing is."""
     left = _children(one, is_leaf)
     if left is None and (prefix or _children(other, is_leaf) is None):
         return []
     if type(one) is not type(other):
-        return "types", str(type(one)), str(type(other))
+        return "types", _type(one), _type(other)
     right = _children(other, is_leaf)
     if left is None or right is None:
-        return "types", str(type(one)), str(type(other))
+        return "types", _type(one), _type(other)
     (ours, data), (theirs, other_data) = left, right
     if len(ours) != len(theirs):
         if isinstance(one, (tuple, list)):
@@ -70,6 +79,11 @@ def equality_errors(tree1: Any, tree2: Any, is_leaf: _IsLeaf = None) -> Iterator
     yield from _equality_errors((), tree1, tree2, is_leaf)
 
 
+def equality_errors_pytreedef(tree1: Any, tree2: Any) -> Iterator[tuple[Any, str, str, str]]:
+    """`equality_errors` of two structures without their leaves."""
+    return equality_errors(*(tree.unflatten([_Leaf()] * tree.num_leaves) for tree in (tree1, tree2)))
+
+
 def _equality_errors(path: Any, tree1: Any, tree2: Any, is_leaf: _IsLeaf) -> Iterator[tuple[Any, str, str, str]]:
     found = _difference(tree1, tree2, is_leaf, prefix=False)
     if isinstance(found, list):
@@ -85,7 +99,7 @@ def _equality_errors(path: Any, tree1: Any, tree2: Any, is_leaf: _IsLeaf) -> Ite
         texts = (f"{type(tree1)} with pytree metadata {data}" for data in (one, other))
         yield path, *texts, "the pytree node metadata does not match"
     else:
-        texts = (f"{type(tree1)} with {len(k)} child{'' if len(k) == 1 else 'ren'}" for k in (one, other))
+        texts = (f"{type(tree1)} with {len(k)} child{'ren' if len(k) > 1 else ''}" for k in (one, other))
         keys = set(_plain(one)) ^ set(_plain(other))
         yield (
             path,
@@ -117,31 +131,53 @@ def _prefix_errors(path: Any, one: Any, other: Any, is_leaf: _IsLeaf) -> Iterato
     }[kind]
 
     def error(name: str) -> ValueError:
-        place = f"{name}{_tree_util.keystr(path)}"
         return ValueError(
-            f"pytree structure error: {head} at key path\n    {place}\nThere the prefix {name} has "
-            f"{_told(kind, one, ours)}\nand the full tree has {_told(kind, other, theirs)}"
-            f"{_between(kind, ours, theirs)}"
+            f"pytree structure error: {head} at key path\n    {name}{_tree_util.keystr(path)}\n"
+            f"At that key path, the prefix pytree {name} has a subtree of type"
+            f"{_told(kind, one, ours, theirs)}"
         )
 
     yield error
 
 
-def _told(kind: str, tree: Any, what: Any) -> str:
+def _told(kind: str, tree: Any, ours: Any, theirs: Any) -> str:
+    """The rest of the message: what either tree has, and what of it the other one has not."""
+    if kind == "types":
+        return f"\n    {ours}\nbut at the same key path the full pytree has a subtree of different type\n    {theirs}."
+    same = "the full pytree has a subtree of the same type but"
+    if kind == "lengths":
+        return f" {ours}, but {same} {theirs.partition(' ')[2]}."
+    first = f"\n    {type(tree)}\nwith"
     if kind == "metadata":
-        return f"a {type(tree)} with metadata\n    {what}"
-    if kind == "children":
-        return f"a {type(tree)} with {len(what)} children\n    {' '.join(_plain(what))}"
-    return f"a {what}"
+        lines = textwrap.indent("\n".join(difflib.ndiff(ours.splitlines(), theirs.splitlines())), "    ")
+        return (
+            f"{first} metadata\n    {ours}\nbut at the same key path {same} with metadata\n    {theirs}\n"
+            f"so the diff in the metadata at these pytree nodes is\n{lines}"
+        )
+    (left, right) = (_plain(ours), _plain(theirs))
+    between = " ".join(sorted({*left} ^ {*right}))
+    return (
+        f"{first} {len(left)} child keys\n    {' '.join(left)}\n"
+        f"but at the same key path {same} with {len(right)} child keys\n    {' '.join(right)}"
+        + (f"\nso the symmetric difference on key sets is\n    {between}" if between else "")
+    )
 
 
-def _between(kind: str, ours: Any, theirs: Any) -> str:
-    if kind == "metadata":
-        lines = "\n".join(difflib.ndiff(ours.splitlines(), theirs.splitlines()))
-        return f"\nso the diff in the metadata is\n{lines}"
-    if kind == "children" and (keys := set(_plain(ours)) ^ set(_plain(theirs))):
-        return f"\nso the symmetric difference on key sets is\n    {' '.join(sorted(keys))}"
-    return ""
+def generate_key_paths(tree: Any, is_leaf: Any = None, is_leaf_takes_path: bool = False) -> list[tuple[Any, Any]]:
+    """The leaves with their paths."""
+    return _tree_util.tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
+
+
+def tree_leaves_checked(treedef_expected: Any, tree: Any) -> list[Any]:
+    """The leaves of a tree that has the structure given."""
+    leaves, structure = _tree_util.tree_flatten(tree)
+    assert structure == treedef_expected, (structure, treedef_expected)
+    return leaves
+
+
+def treedef_is_strict_leaf(treedef: Any) -> bool:
+    """Whether a structure is one leaf (`None` and empty containers are none)."""
+    return treedef.num_nodes == 1 and treedef.num_leaves == 1
 
 
 class _Types:
@@ -164,8 +200,7 @@ def _public(name: str) -> Any:
 
 __getattr__ = unprovided_names(
     __name__,
-    "dispatch_registry equality_errors_pytreedef generate_key_paths none_leaf_registry "
-    "tracing_registry tree_leaves_checked",
+    "dispatch_registry none_leaf_registry tracing_registry",
     "there is one registry of nodes, ferrax.tree_util.default_registry",
     _public,
 )

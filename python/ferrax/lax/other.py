@@ -206,7 +206,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     >>> jax.lax.with_sharding_constraint(jnp.ones(2), jax.NamedSharding(mesh, jax.P("x"))).sharding.spec
     P('x',)
     """
-    from ferrax._prefixes import prefix_leaves
+    from ferrax._prefixes import prefix_leaves, specification_error
     from ferrax.sharding._named import Sharding
     from ferrax.sharding._placement import constrain
     from ferrax.sharding._spec import PartitionSpec
@@ -233,10 +233,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     try:
         full = prefix_leaves(shardings, x, is_leaf)
     except ValueError as error:
-        text = str(error).replace("broadcast_prefix prefix_tree", "with_sharding_constraint shardings")
-        raise ValueError(
-            f"with_sharding_constraint shardings specification must be a tree prefix of the corresponding value; {text}"
-        ) from None
+        raise specification_error("with_sharding_constraint shardings", shardings, x, is_leaf, str(error)) from None
     leaves, tree = tree_util.tree_flatten(x)
     return tree.unflatten([asked(v, s) for v, s in zip(leaves, full, strict=True)])
 

@@ -4,6 +4,7 @@
 //! such a result stays without the batch axis though the choice has one, as in JAX. Read next: `cond.rs`, `while_loop.rs`.
 
 use super::cond::cond;
+use super::scan::{Scan, scan};
 use super::while_loop::{While, while_loop};
 use ferrax_base::Result;
 use ferrax_ir::{Atom, Jaxpr, JaxprRef, Value, Var};
@@ -80,6 +81,36 @@ pub fn while_forwarded(params: While, args: &[Value]) -> Result<Vec<Value>> {
     let mut results = while_loop(params, &operands)?.into_iter();
     let mut unchanged = unchanged.into_iter();
     Ok(moved.iter().filter_map(|&m| if m { unchanged.next() } else { results.next() }).collect())
+}
+
+/// Runs a loop over rows; carried values that the body hands on become constants of it, and rows that it gives as it
+/// takes them are the operand.
+pub fn scan_forwarded(params: Scan, args: &[Value]) -> Result<Vec<Value>> {
+    let (consts, carried) = (params.num_consts, params.num_carry);
+    let operand = |i: usize| {
+        let at = parameter(&params.jaxpr, i)?;
+        let itself = if i < carried { at == consts + i } else { at >= consts + carried };
+        itself.then_some(at)
+    };
+    let from: Vec<Option<usize>> = (0..params.jaxpr.outvars.len()).map(operand).collect();
+    if from.iter().all(Option::is_none) {
+        return scan(params, args);
+    }
+    let moved: Vec<bool> = from[..carried].iter().map(Option::is_some).collect();
+    let kept: Vec<bool> = from.iter().map(Option::is_none).collect();
+    let mut body = (*with_results(&params.jaxpr, &kept)).clone();
+    let (constant, changing) = split(body.invars.drain(consts..consts + carried).collect(), &moved);
+    let num_consts = consts + constant.len();
+    body.invars.splice(consts..consts, changing);
+    body.invars.splice(0..0, constant);
+    let (constant, changing) = split(args[consts..consts + carried].to_vec(), &moved);
+    let num_carry = changing.len();
+    let rows = args[consts + carried..].iter().cloned();
+    let operands: Vec<Value> =
+        constant.into_iter().chain(args[..consts].iter().cloned()).chain(changing).chain(rows).collect();
+    let params = Scan { jaxpr: body.into(), num_consts, num_carry, ..params };
+    let mut results = scan(params, &operands)?.into_iter();
+    Ok(from.iter().filter_map(|f| f.map_or_else(|| results.next(), |i| Some(args[i].clone()))).collect())
 }
 
 /// The items that are marked, and the others.

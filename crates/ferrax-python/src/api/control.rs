@@ -9,10 +9,10 @@ use super::primitive::defined_parts;
 use crate::errors::IntoPyResult;
 use crate::value::{SizeArg, from_value, to_value};
 use ferrax_ir::{JaxprRef, OpRef, Value};
-use ferrax_ops::control::forwarded::{cond_forwarded, while_forwarded};
+use ferrax_ops::control::forwarded::{cond_forwarded, scan_forwarded, while_forwarded};
 use ferrax_ops::control::linear_solve::{LinearSolve, linear_solve};
 use ferrax_ops::control::remat::{Policy, PolicyRef, Remat, remat};
-use ferrax_ops::control::scan::{Scan, scan};
+use ferrax_ops::control::scan::Scan;
 use ferrax_ops::control::while_loop::While;
 use ferrax_ops::control::{Asked, Loop};
 use pyo3::prelude::*;
@@ -60,7 +60,7 @@ fn bind_scan(
         of: loop_of(asked),
     };
     let operands: Vec<Value> = body.captured.iter().cloned().chain(values(&args)?).collect();
-    objects(py, scan(params, &operands).py()?)
+    objects(py, scan_forwarded(params, &operands).py()?)
 }
 
 /// Repeats a traced body while a traced condition holds; `args` are the carry.
@@ -93,34 +93,42 @@ fn bind_cond(
 ) -> PyResult<Vec<Py<PyAny>>> {
     let index = to_value(index)?;
     let mut captured: Vec<Value> = Vec::new();
-    let firsts: Vec<usize> = branches
-        .iter()
-        .map(|b| {
-            let first = captured.len();
-            captured.extend(b.get().captured.iter().cloned());
-            first
-        })
-        .collect();
-    let programs = branches
-        .iter()
-        .zip(firsts)
-        .map(|(b, first)| widen(b.get().jaxpr(), b.get().captured.len(), first, &captured))
-        .collect();
+    let places: Vec<Vec<usize>> = branches.iter().map(|b| places_of(&b.get().captured, &mut captured)).collect();
+    let programs = branches.iter().zip(places).map(|(b, places)| widen(b.get().jaxpr(), &places, &captured)).collect();
     let operands: Vec<Value> = captured.iter().cloned().chain(values(&args)?).collect();
     objects(py, cond_forwarded(programs, &index, &operands).py()?)
 }
 
-/// A branch that takes the captured values of all branches, its own from `first` on.
-fn widen(jaxpr: &JaxprRef, own: usize, first: usize, all: &[Value]) -> JaxprRef {
-    if own == all.len() {
+/// Where the values that a branch captures are among those of all branches; what several branches capture is there once.
+fn places_of(mine: &[Value], all: &mut Vec<Value>) -> Vec<usize> {
+    let same = |a: &Value, b: &Value| match (a, b) {
+        (Value::Tracer(a), Value::Tracer(b)) => a.ptr_eq(b),
+        (Value::Array(a), Value::Array(b)) => a.ptr_eq(b),
+        _ => false,
+    };
+    let mut places = Vec::with_capacity(mine.len());
+    for value in mine {
+        let found = (0..all.len()).find(|i| same(value, &all[*i]) && !places.contains(i));
+        if found.is_none() {
+            all.push(value.clone());
+        }
+        places.push(found.unwrap_or(all.len() - 1));
+    }
+    places
+}
+
+/// A branch that takes the captured values of all branches, its own at `places`.
+fn widen(jaxpr: &JaxprRef, places: &[usize], all: &[Value]) -> JaxprRef {
+    if places.len() == all.len() && places.iter().enumerate().all(|(i, &place)| i == place) {
         return jaxpr.clone();
     }
     let mut out = (**jaxpr).clone();
-    let args = out.invars.split_off(own);
+    let args = out.invars.split_off(places.len());
     let mine = std::mem::take(&mut out.invars);
     let mut invars = Vec::with_capacity(all.len() + args.len());
     for (i, v) in all.iter().enumerate() {
-        invars.push(if i >= first && i < first + own { mine[i - first] } else { out.new_var(v.aval()) });
+        let own = places.iter().position(|&place| place == i);
+        invars.push(own.map_or_else(|| out.new_var(v.aval()), |at| mine[at]));
     }
     invars.extend(args);
     out.invars = invars;

@@ -211,11 +211,12 @@ fn words(py: Python<'_>, function: &Function, programs: &Programs, key: &Key, wh
             text += &format!("\n  * at {name}, now {} and before {}{link}", typed(is, weak), typed(was, weak));
         }
     }
-    let mut settings = Vec::new();
-    setting_differences(py, was.config, is.config, &mut settings);
-    if !settings.is_empty() {
+    if is.config != was.config {
         text += "\n  Tracing context doesn't match, e.g. due to config or context manager.";
-        settings.iter().for_each(|setting| text += &format!("\n  * {setting}"));
+        for (name, was, is) in changed_settings(py, was.config, is.config) {
+            let [was, is] = [was, is].map(|value| value.trim_matches('\'').to_owned());
+            text += &format!("\n  * {name} differs: now {is} and before {was}");
+        }
     }
     text
 }
@@ -400,19 +401,24 @@ fn hint(was: &Bound<'_, PyAny>, is: &Bound<'_, PyAny>, same_text: bool) -> &'sta
     }
 }
 
+/// Names of settings with what they were and what they are.
+fn changed_settings(py: Python<'_>, was: u64, is: u64) -> Vec<(String, String, String)> {
+    let flags = |bits: u64| -> Vec<&str> {
+        crate::config::FLAGS.iter().filter(|(_, f)| bits >> *f as u64 & 1 == 1).map(|(name, _)| *name).collect()
+    };
+    let numbers = (config::host_number(was), config::host_number(is));
+    py.import(intern!(py, "ferrax.config"))
+        .and_then(|m| m.call_method1(intern!(py, "_differences"), (flags(was), flags(is), numbers.0, numbers.1)))
+        .and_then(|rows| rows.extract())
+        .unwrap_or_default()
+}
+
 fn setting_differences(py: Python<'_>, was: u64, is: u64, out: &mut Vec<Difference>) {
     if was == is {
         return;
     }
-    let flags = |bits: u64| -> Vec<&str> {
-        crate::config::FLAGS.iter().filter(|(_, f)| bits >> *f as u64 & 1 == 1).map(|(name, _)| *name).collect()
-    };
-    let (numbers, before) = ((config::host_number(was), config::host_number(is)), out.len());
-    let rows = py
-        .import(intern!(py, "ferrax.config"))
-        .and_then(|m| m.call_method1(intern!(py, "_differences"), (flags(was), flags(is), numbers.0, numbers.1)))
-        .and_then(|rows| rows.extract::<Vec<(String, String, String)>>());
-    for (name, was, is) in rows.unwrap_or_default() {
+    let before = out.len();
+    for (name, was, is) in changed_settings(py, was, is) {
         out.push(Difference::new(format!("setting {name}"), was, is));
     }
     if out.len() == before {

@@ -474,7 +474,11 @@ impl PyVjp {
         let values = pulled
             .into_iter()
             .zip(primals)
-            .map(|(ct, aval)| instantiate(ct, &aval.tangent()).py())
+            .enumerate()
+            .map(|(i, (ct, aval))| match &wanted {
+                Some(wanted) if !wanted[i] => Ok(Value::from(0)),
+                _ => instantiate(ct, &aval.tangent()).py(),
+            })
             .collect::<PyResult<Vec<Value>>>()?;
         super::function::build(py, in_tree, values)
     }
@@ -486,7 +490,8 @@ impl PyVjp {
         PyTypeError::new_err(format!(
             "The function returned by `jax.vjp` applied to {} was called with {given} arguments, but functions returned by \
              `jax.vjp` must be called with a single argument, of the structure of the one value that the function \
-             returned: a tuple of cotangents where it returned a tuple.",
+             returned: a tuple of cotangents where it returned a tuple. It is the derivative of {}.",
+            self.state.meta.debug.name,
             self.state.meta.debug.describe()
         ))
     }

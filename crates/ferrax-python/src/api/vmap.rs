@@ -270,13 +270,21 @@ impl Vmap {
         let placed =
             outs.iter().zip(out_axes).zip(kept).enumerate().map(|(i, (((v, d), at), leaf))| match (d, at, leaf) {
                 (None, None, Some(leaf)) => Ok(leaf),
-                (Some(d), None, _) => Err(PyValueError::new_err(format!(
-                    "at vmap out_axes{}, got axis spec None but output was batched on axis {d}",
-                    tree::leaf_text(py, &out_tree, i)?
-                ))),
+                (Some(d), None, _) => Err(self.mapped_result(&tree::leaf_text(py, &out_tree, i)?, *d)),
                 _ => from_value(py, placed_axis(v, *d, at, &axis).py()?),
             });
         tree::unflatten(py, &out_tree, placed.collect::<PyResult<Leaves>>()?)
+    }
+
+    /// The error of a result that is mapped over `axis`, where `out_axes` says that it is not.
+    #[cold]
+    fn mapped_result(&self, leaf: &str, axis: usize) -> PyErr {
+        let named = self.axis_name.as_ref().map_or_else(String::new, |name| {
+            format!("vmap has mapped output (axis_name={name}) but out_axes is None: ")
+        });
+        PyValueError::new_err(format!(
+            "{named}at vmap out_axes{leaf}, got axis spec None but output was batched on axis {axis}"
+        ))
     }
 
     /// Whether values of registered types are among the arguments, or the axes have entries for them.

@@ -437,6 +437,11 @@ fn level<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<(Vec<(Object, Py<Py
     Ok(Some((children.into_vec(), data)))
 }
 
+/// Whether an object is a tuple, a list, a dictionary or None, as the registry has them.
+fn is_builtin(object: &Bound<'_, PyAny>) -> bool {
+    registry::lookup(object.get_type_ptr()).is_some_and(|r| matches!(r.container, Container::Builtin))
+}
+
 fn one_level<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = object.py();
     if let Some(entry) = registry::lookup(object.get_type_ptr())
@@ -447,7 +452,7 @@ fn one_level<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAn
     }
     let Some((children, data)) = level(object)? else { return Ok(None) };
     let children = children.into_iter().map(|(_, child)| child);
-    let list = object.is_exact_instance_of::<PyList>() || data.is_instance_of::<PyType>();
+    let list = object.is_exact_instance_of::<PyList>() || !is_builtin(object);
     let children = if list { PyList::new(py, children)?.into_any() } else { PyTuple::new(py, children)?.into_any() };
     Ok(Some(PyTuple::new(py, [children, data])?.into_any()))
 }
@@ -456,8 +461,8 @@ fn one_level_with_keys<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound
     let py = object.py();
     let Some((children, data)) = level(object)? else { return Ok(None) };
     let pairs = children.into_iter().map(|(key, child)| (key.0, child));
-    let builtin = registry::lookup(object.get_type_ptr()).is_some_and(|r| matches!(r.container, Container::Builtin));
-    let pairs = if builtin { PyTuple::new(py, pairs)?.into_any() } else { PyList::new(py, pairs)?.into_any() };
+    let pairs =
+        if is_builtin(object) { PyTuple::new(py, pairs)?.into_any() } else { PyList::new(py, pairs)?.into_any() };
     Ok(Some(PyTuple::new(py, [pairs, data])?.into_any()))
 }
 

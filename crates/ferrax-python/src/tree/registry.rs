@@ -107,8 +107,9 @@ pub fn lookup(class: *mut ffi::PyTypeObject) -> Option<&'static Registered> {
 pub fn add(class: &Bound<'_, PyType>, container: Container) -> PyResult<()> {
     let _writer = WRITER.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if lookup(class.as_type_ptr()).is_some() {
+        let word = if matches!(container, Container::Dataclass(_)) { "dataclass " } else { "" };
         return Err(PyValueError::new_err(format!(
-            "Duplicate custom PyTreeDef type registration for {}.",
+            "Duplicate custom {word}PyTreeDef type registration for {}.",
             class.repr()?
         )));
     }

@@ -16,7 +16,7 @@ cuda_versions = None
 _others = unprovided_names(
     __name__,
     "_pretty_printer _profile_data _profiler cpu_feature_guard cpu_sparse ffi gpu_linalg gpu_prng gpu_rnn gpu_solver "
-    "gpu_sparse guard_lib ifrt_programs ifrt_proxy jax_jit jax_mlir_ext jaxlib lapack mosaic_gpu mosaic_tpu pmap_lib "
+    "gpu_sparse guard_lib ifrt_programs ifrt_proxy jax_mlir_ext jaxlib lapack mosaic_gpu mosaic_tpu pmap_lib "
     "pytree rocm_versions tpu triton utils weakref_lru_cache",
     "the compiled part is ferrax._ferrax, with no such module",
 )
