@@ -1,5 +1,6 @@
 """What JAX's own unit tests of `lax` ask for: arguments that are refused, 4-bit numbers as bits, sizes as integers."""
 
+import jax
 import ml_dtypes
 import numpy as np
 import pytest
@@ -176,3 +177,35 @@ def test_an_approximate_search_finds_something(k):
 def test_options_of_an_approximate_search_are_checked(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         lax.approx_max_k(np.ones(3), 1, **options)
+
+
+def test_windows_are_reduced_to_the_structure_of_the_operands():
+    with pytest.raises(ValueError, match="reduce_window output must have the same tree structure as the operands"):
+        lax.reduce_window(np.ones(1), 0.0, lambda x, y: [x + y], (1,), (1,), "VALID")
+
+
+@pytest.mark.parametrize("init", [0.0, 0.5])
+@pytest.mark.parametrize("padding", ["VALID", ((0, 1), (1, 1))])
+@pytest.mark.parametrize("dilations", [((1, 1), (1, 1)), ((2, 1), (1, 2))])
+@pytest.mark.parametrize("function", [lambda a, b: a - b, lambda a, b: a * b, lambda a, b: a + 2 * b])
+def test_derivatives_of_windows_are_of_the_values_given(function, dilations, padding, init):
+    x, t = np.random.RandomState(0).randn(2, 3, 4).astype(np.float32)
+    values = []
+    for module in (ferrax, jax):
+        args = (np.float32(init), function, (2, 2), (1, 1), padding, *dilations)
+        f = lambda x, module=module, args=args: module.lax.reduce_window(x, *args)
+        y, dy = module.jvp(f, (x,), (t,))
+        np.testing.assert_array_equal(y, f(x))
+        values.append((y, dy))
+    for got, want in zip(*values):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("name", "init"), [("min", 7), ("max", -8), ("add", 0), ("bitwise_and", -1)])
+def test_windows_of_narrow_integers(name, init):
+    x = jnp.asarray(np.arange(6).reshape(2, 3) - 3, "int4")
+    got = ferrax.lax.reduce_window(x, jnp.asarray(init, "int4"), getattr(ferrax.lax, name), (2, 2), (1, 1), "VALID")
+    want = ferrax.lax.reduce_window(
+        x.astype("int8"), np.int8(init), getattr(ferrax.lax, name), (2, 2), (1, 1), "VALID"
+    ).astype("int4")
+    assert got.dtype == "int4" and np.array_equal(got, want)

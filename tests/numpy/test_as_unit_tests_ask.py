@@ -375,3 +375,169 @@ def test_what_is_chosen_has_no_weak_type(choices):
     got, expected = jnp.choose(index, choices, mode="clip"), jax.numpy.choose(index, choices, mode="clip")
     np.testing.assert_array_equal(got, expected)
     assert (got.dtype, got.weak_type) == (expected.dtype, expected.weak_type)
+
+
+def _primitives(f, *args):
+    return [e.primitive.name for e in ferrax.make_jaxpr(f)(*args).eqns]
+
+
+KINDS = ["float32", "float16", "bfloat16", "complex64", "int8", "int32", "uint8"]
+
+
+@pytest.mark.parametrize("left", KINDS)
+@pytest.mark.parametrize("right", KINDS)
+def test_products_take_operands_of_several_dtypes_as_they_are(left, right):
+    x, y = jnp.array([[1, 2, 3], [4, 5, 6]], left), jnp.array([[1, 0], [2, 1], [0, 3]], right)
+    assert _primitives(jnp.dot, x, y) == ["dot_general"] == _primitives(jnp.matmul, x, y)
+    for f in (jnp.dot, jnp.matmul, lambda a, b: jnp.tensordot(a, b, 1), lambda a, b: jnp.inner(a, b.T)):
+        product = f(x, y)
+        assert product.dtype == jnp.promote_types(left, right)
+        np.testing.assert_array_equal(jnp.real(product).astype("float32"), [[5, 11], [14, 23]])
+
+
+def test_products_of_several_dtypes_keep_strict_promotion_and_slopes():
+    x, y = jnp.ones((2, 3), "float16"), jnp.ones((3, 2), "float32")
+    with ferrax.numpy_dtype_promotion("strict"), pytest.raises(ValueError, match="no available implicit dtype"):
+        jnp.dot(x, y)
+    slopes = ferrax.grad(lambda a, b: jnp.dot(a, b).sum(), (0, 1))(x, y)
+    assert [s.dtype for s in slopes] == ["float16", "float32"]
+    np.testing.assert_array_equal(slopes[0], np.full((2, 3), 2))
+
+
+def test_axes_of_tensordot_that_are_words():
+    with pytest.raises(TypeError, match="tensordot requires both axes lists to be either ints, tuples or lists"):
+        jnp.tensordot(jnp.ones((3, 2)), jnp.ones(2), axes=("bad", "axes"))
+
+
+@pytest.mark.parametrize("narrow", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["sum", "prod"])
+def test_sums_in_a_dtype_that_is_asked_for_have_no_conversions(name, narrow):
+    x, f = jnp.ones(10, narrow), getattr(jnp, name)
+    assert _primitives(lambda x: f(x, dtype=narrow), x) == [f"reduce_{name}"]
+    assert _primitives(f, x) == ["convert_element_type", f"reduce_{name}", "convert_element_type"]
+
+
+def test_sums_in_a_narrow_dtype_are_accumulated_wide():
+    x = jnp.full(100_000, 1e-3, "float16")
+    assert jnp.sum(x, dtype="float16") == jnp.sum(x) == np.float16(np.asarray(x, "float64").sum())
+
+
+def test_places_of_interpolation_are_real():
+    with pytest.raises(ValueError, match=r"jnp.interp: complex x values not supported\."):
+        jnp.interp(1j, 1j * np.arange(3.0), np.arange(3.0))
+
+
+@pytest.mark.parametrize("make", [lambda n: jnp.tri(n, M=n), lambda n: jnp.tri(3, M=n), jnp.eye])
+def test_traced_sizes_of_matrices(make):
+    with pytest.raises(TypeError, match="Shapes must be 1D sequences of concrete values of integer type"):
+        ferrax.jit(make)(3)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex64"])
+@pytest.mark.parametrize("decimals", [10, 38, 40, 100, 1000])
+def test_rounding_behind_the_last_digit_leaves_numbers(dtype, decimals):
+    x = jnp.array([1.2345, -3.5e4, 0.1, 0.0], dtype)
+    np.testing.assert_allclose(
+        np.asarray(jnp.round(x, decimals), "complex64"), np.asarray(x, "complex64"), rtol=1e-6, atol=0
+    )
+
+
+def test_rounding_before_the_first_digit_gives_zero():
+    x = jnp.array([1.5, -3e38, np.inf])
+    np.testing.assert_array_equal(jnp.round(x, -1000), [0, 0, np.nan])
+
+
+def test_scalars_are_repeated_along_their_only_axis():
+    for axis in (None, 0, -1):
+        np.testing.assert_array_equal(jnp.repeat(np.int32(3), 2, axis=axis), [3, 3])
+    with pytest.raises(ValueError, match="axis 1 is out of bounds"):
+        jnp.repeat(3, 2, axis=1)
+
+
+@pytest.mark.parametrize("dtype", ["int16", "uint8", "int32"])
+def test_flat_indices_into_an_array_of_traced_sizes(dtype):
+    index = np.array([0, 5, 11, 40] if dtype == "uint8" else [0, 5, 11, 40, -1, -12, -40], dtype)
+    expected = jnp.unravel_index(index, (3, 4))
+    for got in (
+        ferrax.jit(jnp.unravel_index)(index, (3, 4)),
+        ferrax.jit(lambda n: jnp.unravel_index(index, (3, n)))(4),
+    ):
+        for a, b in zip(got, expected, strict=True):
+            assert a.dtype == b.dtype == dtype
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "nansum", "nanprod", "cumsum", "cumprod"])
+def test_sums_and_products_of_truth(name):
+    x = np.array([[0.5, 0.0, 2.0], [0.25, 0.0, 0.0]], "float32")
+    result = getattr(jnp, name)(x, axis=0, dtype=bool)
+    assert result.dtype == bool
+    np.testing.assert_array_equal(result, getattr(np, name)(x != 0, axis=0, dtype=bool))
+
+
+def test_sums_of_truth_begin_with_a_value():
+    assert jnp.sum(np.zeros(2), dtype=bool, initial=0.3) == np.True_
+    assert jnp.prod(np.ones(2), dtype=bool, initial=0) == np.False_
+
+
+@pytest.mark.parametrize("initial", [False, True])
+@pytest.mark.parametrize("name", ["cumulative_sum", "cumulative_prod"])
+def test_running_sums_of_truth(name, initial):
+    x = np.array([[0.0], [0.1], [0.0]], "float32")
+    result = getattr(jnp, name)(x, axis=0, dtype=bool, include_initial=initial)
+    expected = getattr(np, name)(x != 0, axis=0, dtype=bool, include_initial=initial)
+    assert result.dtype == bool
+    np.testing.assert_array_equal(result, expected)
+    assert getattr(jnp, name)(x != 0, axis=0).dtype == jnp.int32
+
+
+@pytest.mark.parametrize("name", ["var", "std", "nanvar", "nanstd"])
+def test_variances_have_the_complex_dtype_that_is_asked_for(name):
+    x = jnp.array([1.0, 5.0, 5.0, 1.0])
+    value = getattr(jnp, name)(x, dtype="complex64")
+    assert value.dtype == "complex64" and value == {"v": 4, "s": 2}[name.removeprefix("nan")[0]]
+    assert getattr(jnp, name)(x.astype("complex64")).dtype == "float32"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
+def test_means_in_an_integer_dtype_are_means_of_integers(dtype):
+    x = np.array([[1.5, 2.5, -3.75], [0.5, 1.5, -0.75]]).astype(dtype)
+    whole = x.astype("int32")
+    np.testing.assert_array_equal(jnp.mean(x, axis=1, dtype="int32"), np.trunc(whole.sum(1) / 3))
+    kept = np.array([[True, True, False]] * 2)
+    np.testing.assert_array_equal(
+        jnp.mean(x, axis=1, dtype="int32", where=kept), np.trunc(whole.sum(1, where=kept) / 2)
+    )
+
+
+def test_weights_of_covariances_may_be_truth_values():
+    kept = np.array([True, True, False])
+    np.testing.assert_allclose(jnp.cov(jnp.array([1.0, 2.0, 7.0]), aweights=kept), 0.5)
+
+
+def test_complex_numbers_with_a_nan_are_one():
+    parts = [0.0, 1.0, np.nan]
+    x = np.array([complex(a, b) for a in parts for b in parts], "complex64")
+    values, counts = jnp.unique(x, return_counts=True)
+    np.testing.assert_array_equal(values[:4], [0, 1j, 1, 1 + 1j])
+    assert bool(jnp.isnan(values[4])) and counts.tolist() == [1, 1, 1, 1, 5]
+    assert jnp.unique(x, equal_nan=False).shape == (9,)
+
+
+def test_what_has_no_dimensions_or_no_output():
+    for name in ("ndim", "shape", "size"):
+        with pytest.warns(DeprecationWarning, match=f"{name} requires ndarray or scalar arguments, got .*NoneType"):
+            getattr(jnp, name)(None)
+    for name in ("quantile", "nanquantile", "percentile", "nanpercentile"):
+        for refused in ({"out": 1}, {"overwrite_input": True}):
+            with pytest.raises(ValueError, match="does not support overwrite_input=True or out != None"):
+                getattr(jnp, name)(jnp.arange(3.0), 0.5, **refused)
+    with pytest.raises(ValueError, match=r"must be 1D, got shapes \[\(\), \(3,\)\]"):
+        jnp.meshgrid(1, jnp.arange(3))
+
+
+@pytest.mark.parametrize("value", [1, 1.5, 2j])
+def test_padded_arrays_stay_weak(value):
+    weak = jnp.full(3, value)
+    assert jnp.pad(weak, 1).weak_type and ferrax.jit(lambda x: jnp.pad(x, 1))(weak).weak_type
+    assert not jnp.pad(weak.astype("complex64"), 1).weak_type

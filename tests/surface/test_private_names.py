@@ -33,7 +33,6 @@ NOTHING_HERE = [
     ("ferrax._src.cache_key", "get"),
     ("ferrax._src.compilation_cache", "is_cache_used"),
     ("ferrax._src.literals", "TypedNdArray"),
-    ("ferrax._src.lax_reference", "conv_general_dilated"),
     ("ferrax.experimental.key_reuse._core", "call_impl_with_key_reuse_checks"),
 ]
 
@@ -185,11 +184,35 @@ def test_reference_operations_like_jax():
         ("slice", (f, (0, 1), (3, 4), (2, 1))),
         ("dynamic_slice", (f, (1, 2), (2, 2))),
         ("dynamic_update_slice", (f, np.zeros((2, 2), np.float32), (1, 1))),
+        ("mulhi", (i, j * 999)),
+        ("bitcast_convert_type", (f, np.int32)),
+        ("reduce", (i, np.int16(3), jax.lax.max, (1,))),
+        ("reduce", (f, np.float32(0), jax.lax.add, (0, 1))),
+        ("reduce_window", (f, np.float32(1), jax.lax.mul, (2, 2), (1, 2), "SAME", (2, 1))),
+        ("conv", (f[None, None], f[None, None, :2, :2], (2, 1), "SAME")),
+        (
+            "conv_general_dilated",
+            (
+                f[None, ..., None],
+                f[:2, :2, None, None],
+                (1, 2),
+                ((0, 1), (2, 1)),
+                (1, 2),
+                (2, 1),
+                ("NHWC", "HWIO", "NHWC"),
+            ),
+        ),
+        ("dot_general", (f.reshape(2, 2, 3), f.reshape(3, 2, 2), (((2,), (0,)), ((0,), (1,))))),
+        ("ragged_dot", (f, f.reshape(1, 4, 3).repeat(2, 0), np.int32([1, 2]))),
     ]
     for name, args in cases:
         got, want = getattr(lax_reference, name)(*args), getattr(jax_reference, name)(*args)
         np.testing.assert_allclose(got, want, rtol=1e-6, err_msg=name)
         assert got.dtype == want.dtype and got.shape == want.shape, name
+    assert lax_reference.padtype_to_pads((9,), (4,), (2,), "SAME") == [(1, 2)]
+    for name, args in [("top_k", (i, 2)), ("sort_key_val", (f, i, 0))]:
+        for got, want in zip(getattr(lax_reference, name)(*args), getattr(jax_reference, name)(*args), strict=True):
+            assert got.dtype == want.dtype and np.array_equal(got, want), name
     assert lax_reference.shift_right_logical(np.int8([-1]), np.int8(4)).tolist() == [15]
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import ferrax
 from ferrax import dtypes as _dtypes, tree_util
 from ferrax.config import config
+from ferrax.numpy._dtype_functions import inexact_dtype
 from ferrax.test_util import _given
 
 _GROUPS = {
@@ -96,12 +97,16 @@ def to_default_dtype(arr: Any) -> np.ndarray:
     )
 
 
-def with_jax_dtype_defaults(func: Callable[..., Any], use_defaults: bool = True) -> Callable[..., Any]:
-    """A reference function whose results have the library's default dtypes."""
+def with_jax_dtype_defaults(func: Callable[..., Any], use_defaults: Any = True) -> Callable[..., Any]:
+    """A reference function whose results have the library's default dtypes: all of them, or those that a tree marks."""
+    convert = lambda result, marked: to_default_dtype(result) if marked else np.asarray(result)
 
     @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        return tree_util.tree_map(to_default_dtype if use_defaults else np.asarray, func(*args, **kwargs))
+        results = func(*args, **kwargs)
+        if isinstance(use_defaults, bool):
+            return tree_util.tree_map(lambda r: convert(r, use_defaults), results)
+        return tree_util.tree_map(convert, results, use_defaults)
 
     return wrapped
 
@@ -114,7 +119,7 @@ def promote_like_jnp(fun: Callable[..., Any], inexact: bool = False) -> Callable
         leaves, tree = tree_util.tree_flatten(args)
         dtype = ferrax.numpy.result_type(*leaves)
         if inexact and not _dtypes.issubdtype(dtype, np.inexact):
-            dtype = ferrax.numpy.promote_types(dtype, ferrax.numpy.result_type(float))
+            dtype = inexact_dtype(dtype)
         return fun(*tree_util.tree_unflatten(tree, [np.asarray(x, dtype) for x in leaves]), **kwargs)
 
     return wrapped

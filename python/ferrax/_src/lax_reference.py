@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import importlib
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ferrax import lax
-from ferrax._src._unprovided import unprovided_names
+from ferrax import dtypes, lax
 
 #: NumPy's names where they are neither those of operations nor those with "arc" for "a".
 _NUMPY = {
@@ -42,13 +43,6 @@ _SCIPY = {
     "bessel_i1e": "i1e",
 }
 
-_other = unprovided_names(
-    __name__,
-    "conv conv_general_dilated conv_with_general_padding dot_general padtype_to_pads ragged_dot reduce reduce_window "
-    "mulhi bitcast_convert_type top_k sort_key_val",
-    "there is no reference of it in NumPy",
-)
-
 
 def __getattr__(name: str) -> Any:
     if name in _NUMPY:
@@ -60,7 +54,7 @@ def __getattr__(name: str) -> Any:
     if name in _SCIPY:
         function = getattr(importlib.import_module("scipy.special"), _SCIPY[name])
         return lambda *args: function(*args).astype(args[-1].dtype)
-    return _other(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def round(x: Any) -> Any:
@@ -204,3 +198,131 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:
     at = _starts(out.shape, start_indices, np.shape(update))
     out[tuple(np.s_[i : i + k] for i, k in zip(at, np.shape(update)))] = update
     return out
+
+
+def mulhi(x: Any, y: Any) -> Any:
+    """The upper half of the bits of products of integers."""
+    wide = np.asarray(x).astype(object) * np.asarray(y).astype(object)
+    return (wide >> 8 * x.dtype.itemsize).astype(x.dtype)
+
+
+def bitcast_convert_type(operand: Any, dtype: Any) -> Any:
+    """The bits read as another dtype of the same width."""
+    return np.asarray(operand).view(dtype)
+
+
+def reduce(operand: Any, init_value: Any, computation: Any, dimensions: Sequence[int]) -> Any:
+    """The elements along axes taken together by an operation, one after the other."""
+    kept = [axis for axis in range(operand.ndim) if axis not in dimensions]
+    shape = tuple(operand.shape[axis] for axis in kept)
+    rows = np.transpose(operand, [*dimensions, *kept]).reshape(
+        math.prod(operand.shape[axis] for axis in dimensions), *shape
+    )
+    if dtypes.issubdtype(operand.dtype, np.integer) and not np.isfinite(np.float64(init_value)):
+        init_value = getattr(np.iinfo(operand.dtype), "max" if init_value > 0 else "min")
+    narrow = dtypes.issubdtype(operand.dtype, np.floating) and operand.dtype.itemsize < 4
+    wide = np.dtype(np.float32) if narrow else operand.dtype
+    start = np.broadcast_to(np.asarray(init_value).astype(wide), shape)
+    name = getattr(computation, "__name__", "")
+    function = getattr(np, {"mul": "multiply", **_NUMPY}.get(name, name or "no name"), computation)
+    return np.asarray(functools.reduce(function, rows.astype(wide), start)).astype(operand.dtype)
+
+
+def padtype_to_pads(in_shape: Any, filter_shape: Any, window_strides: Any, padding: Any) -> Any:
+    """How much padding "SAME" or "VALID" is, before and after, for each axis."""
+    if padding.upper() == "VALID":
+        return [(0, 0)] * len(in_shape)
+    steps = [-(-n // step) for n, step in zip(in_shape, window_strides)]
+    more = [
+        builtins.max((m - 1) * step + k - n, 0) for m, step, k, n in zip(steps, window_strides, filter_shape, in_shape)
+    ]
+    return [(total // 2, total - total // 2) for total in more]
+
+
+def _windows(padded: Any, sizes: Sequence[int], strides: Sequence[int]) -> Any:
+    """Windows over the last axes, which stand behind them."""
+    axes = tuple(range(padded.ndim - len(sizes), padded.ndim))
+    views = np.lib.stride_tricks.sliding_window_view(padded, tuple(sizes), axes)
+    return views[(np.s_[:],) * axes[0] + tuple(np.s_[::step] for step in strides)] if axes else views
+
+
+def reduce_window(operand: Any, init_value: Any, computation: Any, window_dimensions: Sequence[int],
+                  window_strides: Sequence[int], padding: Any, base_dilation: Sequence[int]) -> Any:  # fmt: skip
+    """What an operation makes of each window."""
+    operand = pad(operand, init_value, [(0, 0, step - 1) for step in base_dilation])
+    if isinstance(padding, str):
+        padding = padtype_to_pads(operand.shape, window_dimensions, window_strides, padding)
+    padded = pad(operand, init_value, [(low, high, 0) for low, high in padding])
+    windows = _windows(padded, window_dimensions, window_strides)
+    return reduce(windows, init_value, computation, range(operand.ndim, windows.ndim))
+
+
+def conv(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: str) -> Any:
+    """Convolution of (batch, feature, ...) with (feature out, feature in, ...)."""
+    return conv_with_general_padding(lhs, rhs, window_strides, padding, None, None)
+
+
+def conv_with_general_padding(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Any, lhs_dilation: Any,
+                              rhs_dilation: Any) -> Any:  # fmt: skip
+    """Convolution of dilated operands."""
+    spread = [
+        pad(
+            x,
+            np.zeros((), x.dtype),
+            [(0, 0, 0)] * 2 + [(0, 0, step - 1) for step in dilation or ()] if dilation else [(0, 0, 0)] * x.ndim,
+        )
+        for x, dilation in ((lhs, lhs_dilation), (rhs, rhs_dilation))
+    ]
+    lhs, rhs = spread
+    if isinstance(padding, str):
+        padding = padtype_to_pads(lhs.shape[2:], rhs.shape[2:], window_strides, padding)
+    lhs = pad(lhs, np.zeros((), lhs.dtype), [(0, 0, 0)] * 2 + [(low, high, 0) for low, high in padding])
+    windows = _windows(lhs, rhs.shape[2:], window_strides)
+    n = lhs.ndim - 2
+    out = np.tensordot(windows, rhs, ((1, *range(n + 2, windows.ndim)), range(1, n + 2)))
+    return np.moveaxis(out, -1, 1)
+
+
+def conv_general_dilated(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Any, lhs_dilation: Any,
+                         rhs_dilation: Any, dimension_numbers: Any) -> Any:  # fmt: skip
+    """Convolution of operands whose axes are where `dimension_numbers` says."""
+    spec = lax.conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
+    lhs, rhs = np.transpose(lhs, spec.lhs_spec), np.transpose(rhs, spec.rhs_spec)
+    out = conv_with_general_padding(lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation)
+    return np.transpose(out, np.argsort(spec.out_spec))
+
+
+def dot_general(lhs: Any, rhs: Any, dimension_numbers: Any) -> Any:
+    """Products summed over some axes, for each index of others."""
+    (lhs_summed, rhs_summed), (lhs_batch, rhs_batch) = dimension_numbers
+    names = iter(range(lhs.ndim + rhs.ndim))
+    left, right = [next(names) for _ in range(lhs.ndim)], [next(names) for _ in range(rhs.ndim)]
+    for i, j in [*zip(lhs_summed, rhs_summed), *zip(lhs_batch, rhs_batch)]:
+        right[j] = left[i]
+    batch = [left[i] for i in lhs_batch]
+    free = [left[i] for i in range(lhs.ndim) if i not in (*lhs_summed, *lhs_batch)]
+    free += [right[j] for j in range(rhs.ndim) if j not in (*rhs_summed, *rhs_batch)]
+    return np.einsum(lhs, left, rhs, right, batch + free)
+
+
+def ragged_dot(lhs: Any, rhs: Any, group_sizes: Any) -> Any:
+    """Rows of (m, k) multiplied by the matrices of (g, k, n) that their groups have; zero beyond the groups."""
+    out = np.zeros((lhs.shape[0], rhs.shape[2]), np.result_type(lhs, rhs))
+    ends = np.cumsum(group_sizes)
+    for matrix, end, size in zip(rhs, ends, group_sizes):
+        out[end - size : end] = lhs[end - size : end] @ matrix
+    return out
+
+
+def sort_key_val(keys: Any, values: Any, dimension: int = -1) -> Any:
+    """Keys in order, and the values beside them."""
+    order = np.argsort(keys, axis=dimension, kind="stable")
+    return np.take_along_axis(keys, order, dimension), np.take_along_axis(values, order, dimension)
+
+
+def top_k(operand: Any, k: int, axis: int = -1) -> Any:
+    """The largest elements along an axis and where they are, the first of equal ones first."""
+    flipped = np.flip(operand, axis)
+    order = np.flip(operand.shape[axis] - 1 - np.argsort(flipped, axis=axis, kind="stable"), axis)
+    order = np.take(order, np.arange(k), axis).astype(np.int32)
+    return np.take_along_axis(operand, order, axis), order

@@ -2,7 +2,7 @@
 
 The engine reduces in an order of its own; slopes come from the same reduction written as a tree of calls of the
 function, neighbours with neighbours, which any transformation goes through: Blelloch, "Prefix sums and their
-applications" (1990). Read next: `reductions.py`.
+applications" (1990). Windows are few cells and go one after the other. Read next: `reductions.py`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from ferrax import tree_util
 from ferrax._ferrax import Array, shape
+from ferrax.lax.conversion import select
 from ferrax.lax.shape import broadcast_in_dim, reshape, transpose
 from ferrax.lax.slicing import concatenate, pad, slice as _slice
 
@@ -107,7 +108,9 @@ def of_windows(
     computation: Callable[[Any, Any], Any], structure: Any, window: Sequence[int], strides: Sequence[int],
     pads: Sequence[tuple[int, int]], base: Sequence[int], spacing: Sequence[int],
 ) -> _Reduction:  # fmt: skip
-    """The tree of `lax.reduce_window`: of the operands' slices at each cell of the window.
+    """Calls of the function for `lax.reduce_window`: after the initial value, each cell of the window in its order.
+
+    Cells of the padding, or between elements, take no part, as in the engine.
 
     Args:
       computation, structure: as in `of_axes`.
@@ -118,20 +121,25 @@ def of_windows(
     from ferrax.lax.reductions import reduce_window_shape_tuple
 
     combine = _combine(computation, structure)
+    widths = [(low, high, d - 1) for (low, high), d in zip(pads, base)]
+    all_inside = all(number <= 0 for width in widths for number in width)
 
-    def cells(x: Array, init: Array) -> Array:
-        out = reduce_window_shape_tuple(shape(x), window, strides, pads, base, spacing)
+    def reduction(flat: Sequence[Array], inits: Sequence[Array]) -> list[Array]:
+        dims = shape(flat[0])
+        out = reduce_window_shape_tuple(dims, window, strides, pads, base, spacing)
+        total = [broadcast_in_dim(i, out, ()) for i in inits]
         if 0 in out:
-            return broadcast_in_dim(init, (1, *out), ())
-        x = pad(x, init, [(low, high, d - 1) for (low, high), d in zip(pads, base)])
-        slices = []
+            return total
+        padded = [pad(x, i, widths) for x, i in zip(flat, inits)]
+        inside = None if all_inside else pad(np.ones(dims, bool), np.bool_(False), widths)
         for cell in itertools.product(*map(range, window)):
             starts = [c * d for c, d in zip(cell, spacing)]
             ends = [s + (n - 1) * step + 1 for s, n, step in zip(starts, out, strides)]
-            slices.append(reshape(_slice(x, starts, ends, strides), (1, *out)))
-        return concatenate(slices, 0)
-
-    def reduction(flat: Sequence[Array], inits: Sequence[Array]) -> list[Array]:
-        return _reduced(combine, [cells(x, i) for x, i in zip(flat, inits)], inits)
+            merged = combine(total, [_slice(x, starts, ends, strides) for x in padded])
+            if inside is not None:
+                here = _slice(inside, starts, ends, strides)
+                merged = [select(here, m, t) for m, t in zip(merged, total)]
+            total = merged
+        return total
 
     return reduction

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import _ferrax, tree_util
+from ferrax import _ferrax, dtypes, tree_util
 from ferrax._ferrax import Array, lax as _lax
 from ferrax._out_sharding import with_out_sharding
 from ferrax._shapes import max_dim, static_size
@@ -232,8 +232,8 @@ def _identity(name: str, dtype: np.dtype) -> Any:
         return dtype.type(True) if dtype == np.bool_ else np.array(-1).astype(dtype)[()]
     if dtype == np.bool_:
         return dtype.type(name == "min")
-    if np.issubdtype(dtype, np.integer):
-        return np.iinfo(dtype).max if name == "min" else np.iinfo(dtype).min
+    if dtypes.issubdtype(dtype, np.integer):
+        return dtype.type(getattr(dtypes.iinfo(dtype), "max" if name == "min" else "min"))
     return dtype.type(math.inf if name == "min" else -math.inf)
 
 
@@ -447,6 +447,7 @@ def reduce_window(
 
     Raises:
       TypeError: an argument has not one entry for each axis, or dtypes differ.
+      ValueError: structures differ.
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax import lax
@@ -486,6 +487,12 @@ def reduce_window(
         return tree_util.tree_unflatten(tree, [_lax.reduce_window_monoid(flat[0], word, *where)])
     scalars = tree_util.tree_unflatten(tree, [_scalar(i) for i in inits])
     body = _ferrax.trace_to_jaxpr(computation, (scalars, scalars), None, "reduce_window")
+    if body.out_tree != tree:
+        lines = differences(tree, body.out_tree, "the operands", "what the function gives")
+        raise ValueError(
+            "reduce_window output must have the same tree structure as the operands "
+            f"{short(tree)} vs. {short(body.out_tree)}:{lines}"
+        )
     run = lambda flat, inits: _lax.reduce_window(flat, inits, body, *where)
     if _may_be_differentiated(flat, inits):
         from ferrax.lax._reduce_rules import differentiable, of_windows

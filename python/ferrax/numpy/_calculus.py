@@ -253,6 +253,8 @@ def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | str | N
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
     places, samples_x = promote_inexact("interp", x, xp)
     (samples,) = promote_inexact("interp", fp)
+    if dtype_kind(places.dtype) == "c":
+        raise ValueError("jnp.interp: complex x values not supported.")
     if period is not None:
         places, samples_x, samples = _periodic(places, samples_x, samples, period)
     i = lax.clamp(asarray(1, np.int32), cast(searchsorted(samples_x, places, "right"), np.int32),

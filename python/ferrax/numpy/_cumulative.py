@@ -98,9 +98,11 @@ def _cumulative(name, noun, running, first, own, x, axis, dtype, include_initial
             )
         axis = 0
     axis = normalize_axis(axis, x.ndim)
-    dtype = own(x.dtype) if dtype is None else user_dtype(dtype)
+    if dtype is None:
+        dtype = own(x.dtype) if x.dtype != np.bool_ else default_int()
+    dtype = user_dtype(dtype)
     warn_complex(x.dtype, dtype)
-    result = running(x, axis, dtype if dtype != np.bool_ else default_int())
+    result = running(x, axis, dtype)
     if not include_initial:
         return result
     shape = x.shape[:axis] + (1,) + x.shape[axis + 1 :]

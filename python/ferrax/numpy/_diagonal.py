@@ -26,6 +26,7 @@ from ferrax.numpy._args import (  # fmt: skip
     shape_of,
     static_int,
     static_shape,
+    static_sizes,
     to_array,
     user_dtype,
 )
@@ -62,9 +63,8 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = None) -> Ar
     Array([[1, 1, 0],
            [1, 1, 1]], dtype=int32)
     """
-    columns = N if M is None else M
-    rows = static_int(N, "argument of 'N' jnp.tri().")
-    return cast(_below(rows, static_int(columns, "argument of 'M' jnp.tri()."), k), user_dtype(dtype, np.float32))
+    rows, columns = static_sizes((N, N if M is None else M))
+    return cast(_below(rows, columns, k), user_dtype(dtype, np.float32))
 
 
 def _triangle(name: str, m: ArrayLike, k: int, lower: bool) -> Array:

@@ -6,6 +6,7 @@ The functions that are one primitive each (`sin`, `add`, `where` and so on) are 
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -33,7 +34,7 @@ from ferrax.numpy._args import (
     to_array,
 )  # fmt: skip
 from ferrax.numpy._dtype_functions import default_float, dtype_kind, inexact_dtype, is_inexact, real_dtype
-from ferrax.numpy._ufuncs import isnan, trunc, where as _where
+from ferrax.numpy._ufuncs import isfinite, isnan, trunc, where as _where
 
 __all__ = [
     "allclose", "angle", "around", "array_equal", "array_equiv", "divmod", "gcd", "i0", "isclose", "isscalar",
@@ -276,10 +277,23 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     if decimals == 0:
         return _round_even(x)
     wide = cast(x, np.float32) if x.dtype.itemsize < 4 else x
-    factor = asarray(10.0 ** abs(decimals), real_dtype(wide.dtype))
-    factor = cast(factor, wide.dtype)
-    result = _round_even(wide * factor) / factor if decimals > 0 else _round_even(wide / factor) * factor
+    result = _round_decimal(wide, decimals)
     return cast(result, x.dtype) if result.dtype != x.dtype else result
+
+
+def _round_decimal(x: Array, decimals: int) -> Array:
+    """Floating `x` rounded to a decimal place that is not the units'."""
+    real = np.finfo(real_dtype(x.dtype))
+    if abs(decimals) > math.log10(real.max):  # beyond the digits, or above the numbers, that there are
+        return x if decimals > 0 else x * asarray(0, x.dtype)
+    power = 10.0 ** abs(decimals)
+    factor = cast(asarray(power, real.dtype), x.dtype)
+    if decimals < 0:
+        return _round_even(x / factor) * factor
+    scaled = x * factor
+    rounded = _round_even(scaled) / factor
+    # a number that leaves the range when it is scaled has no digits at that place
+    return rounded if power * real.eps < 1 else _where(isfinite(scaled), rounded, x)
 
 
 def around(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:

@@ -455,8 +455,8 @@ def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_r
     """
     x = to_array("repeat", a)
     require("repeat", repeats)
-    if axis is None:
-        x, axis = lax.reshape(x, (x.size,)), 0
+    if axis is None or x.ndim == 0:  # a scalar is repeated like a vector of one element
+        x, axis = lax.reshape(x, (x.size,)), axis or 0
     axis = normalize_axis(axis, x.ndim)
     if out_sharding is not None:
         return with_out_sharding(lambda: _repeated(x, repeats, axis, total_repeat_length), out_sharding, "repeat")

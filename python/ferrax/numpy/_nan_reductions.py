@@ -15,7 +15,7 @@ from ferrax._core import asarray
 from ferrax._one_program import one_program
 from ferrax.numpy import _cumulative, _reductions
 from ferrax.numpy._args import Array, ArrayLike, Axis, DTypeLike, cast, no_out, normalize_axes, require, to_array
-from ferrax.numpy._dtype_functions import dtype_kind, is_inexact, real_dtype
+from ferrax.numpy._dtype_functions import dtype_kind, is_inexact
 from ferrax.numpy._ufuncs import isnan, logical_and, logical_not, where as _where
 
 __all__ = [
@@ -206,7 +206,7 @@ def nanvar(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None =
     count = cast(_reductions.sum(valid, axes, keepdims=keepdims), squares.dtype) - ddof
     total = _reductions.sum(squares, axes, keepdims=keepdims)
     value = total / _where(count > 0, count, asarray(np.nan, squares.dtype))
-    return cast(value, real_dtype(result))
+    return cast(value, _reductions.variance_dtype(result, dtype))
 
 
 @one_program("axis", "ddof", "keepdims")

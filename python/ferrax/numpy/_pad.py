@@ -74,7 +74,8 @@ def _value_pairs(value: Any, ndim: int, dtype: np.dtype, name: str) -> list[tupl
 
 def _pad_constant(x: Array, widths: list[tuple[int, int]], constant_values: Any = 0) -> Array:
     if np.ndim(constant_values) == 0 and not isinstance(constant_values, (list, tuple)):
-        return lax.pad(x, cast(constant_values, x.dtype), [(low, high, 0) for low, high in widths])
+        value = with_weak_type(cast(constant_values, x.dtype), x.weak_type)
+        return lax.pad(x, value, [(low, high, 0) for low, high in widths])
     for axis, (low_value, high_value) in enumerate(_value_pairs(constant_values, x.ndim, x.dtype, "constant_values")):
         low, high = widths[axis]
         none = [(0, 0, 0)] * x.ndim

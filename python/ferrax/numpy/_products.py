@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import lax
+from ferrax import dtypes, lax
 from ferrax._one_program import one_program
 from ferrax._rust import with_shortcut
 from ferrax._shapes import broadcast_shapes
@@ -29,7 +29,7 @@ from ferrax.numpy._args import (
     user_dtype,
     with_out_sharding,
 )  # fmt: skip
-from ferrax.numpy._dtype_functions import dtype_kind
+from ferrax.numpy._dtype_functions import dtype_kind, result_type
 
 __all__ = [
     "cross", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "vdot", "vecdot", "vecmat",
@@ -44,7 +44,7 @@ def contract(
         preferred = user_dtype(preferred_element_type)
     else:
         # a dtype that is asked for is not weak
-        preferred = None if a.weak_type and b.weak_type else a.dtype
+        preferred = None if a.weak_type and b.weak_type else result_type(a, b)
     for i, j in zip(*dimension_numbers[0]):
         if a.shape[i] != b.shape[j]:
             raise TypeError(
@@ -54,6 +54,15 @@ def contract(
                 f"{b.shape}, axis {i} of the first has size {a.shape[i]}, axis {j} of the second has size {b.shape[j]}."
             )
     return lax.dot_general(a, b, dimension_numbers, precision=precision, preferred_element_type=preferred)
+
+
+def _factors(name: str, a: ArrayLike, b: ArrayLike) -> Sequence[Any]:
+    """Both operands as arrays, each in its own dtype where both have one: the product itself takes several."""
+    x, y = to_arrays(name, a, b)
+    if x.ndim == 0 or y.ndim == 0 or x.weak_type or y.weak_type:
+        return promote(name, a, b)
+    _, weak = dtypes.result_type(x, y, return_weak_type_flag=True)  # which raises where they may not meet
+    return promote(name, a, b) if weak else (x, y)
 
 
 def _scaled(a: Array, b: Array, preferred_element_type: DTypeLike) -> Array:
@@ -96,7 +105,7 @@ def dot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_
             out_sharding,
             "dot_general",
         )
-    x, y = promote("dot", a, b)
+    x, y = _factors("dot", a, b)
     if x.ndim == 0 or y.ndim == 0:
         return _scaled(x, y, preferred_element_type)
     axes = ((x.ndim - 1,), (max(0, y.ndim - 2),))
@@ -154,7 +163,7 @@ def matmul(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_eleme
             out_sharding,
             "dot_general",
         )
-    x, y = promote("matmul", a, b)
+    x, y = _factors("matmul", a, b)
     for i, operand in enumerate((x, y)):
         if operand.ndim == 0:
             raise ValueError(f"matmul input operand {i} must have ndim at least 1, but it has ndim 0")
@@ -316,7 +325,7 @@ def tensordot(a: ArrayLike, b: ArrayLike, axes: int | Sequence[Any] = 2, *, prec
             out_sharding,
             "dot_general",
         )
-    x, y = promote("tensordot", a, b)
+    x, y = _factors("tensordot", a, b)
     if isinstance(axes, (int, np.integer)):
         n = operator.index(axes)
         if n > min(x.ndim, y.ndim):
@@ -328,8 +337,8 @@ def tensordot(a: ArrayLike, b: ArrayLike, axes: int | Sequence[Any] = 2, *, prec
             first, second = (first,), (second,)
         if not isinstance(first, (tuple, list)) or not isinstance(second, (tuple, list)):
             raise TypeError(
-                f"tensordot axes argument must be an int, a pair of ints, or a pair of lists/tuples of ints, "
-                f"got {axes}."
+                "tensordot requires both axes lists to be either ints, tuples or lists, "
+                f"got {type(first)} and {type(second)}: {axes}."
             )
         if len(first) != len(second):
             raise TypeError(f"tensordot requires axes lists to have equal length, got {first} and {second}.")
@@ -355,7 +364,7 @@ def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_elemen
     >>> jnp.inner(jnp.array([1, 2]), jnp.array([[3, 4], [5, 6]]))
     Array([11, 17], dtype=int32)
     """
-    x, y = promote("inner", a, b)
+    x, y = _factors("inner", a, b)
     if x.ndim == 0 or y.ndim == 0:
         return _scaled(x, y, preferred_element_type)
     return contract("inner", x, y, (((x.ndim - 1,), (y.ndim - 1,)), ((), ())), precision, preferred_element_type)

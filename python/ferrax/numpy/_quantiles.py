@@ -20,7 +20,6 @@ from ferrax.numpy._args import (
     ArrayLike,
     Axis,
     cast,
-    no_out,
     normalize_axes,
     promote_inexact,
     require,
@@ -302,6 +301,5 @@ def _share(q: ArrayLike) -> Array:
 
 
 def _no_overwrite(name: str, out: None, overwrite_input: bool) -> None:
-    no_out(f"jnp.{name}", out)
-    if overwrite_input:
-        raise ValueError(f"jnp.{name} does not support overwrite_input=True.")
+    if overwrite_input or out is not None:
+        raise ValueError(f"jnp.{name} does not support overwrite_input=True or out != None")

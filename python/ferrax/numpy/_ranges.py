@@ -27,6 +27,7 @@ from ferrax.numpy._args import (  # fmt: skip
     place,
     require,
     static_int,
+    static_sizes,
     user_dtype,
     with_out_sharding,
 )
@@ -166,7 +167,7 @@ def eye(N: int, M: int | None = None, k: int | ArrayLike = 0, dtype: DTypeLike =
 
 def _size_argument(value: Any, context: str) -> int:
     if is_tracer(value):
-        value = concrete_or_error(None, value, context)
+        static_sizes((value,))  # which says that sizes are not traced
     try:
         return static_size(value)
     except TypeError:

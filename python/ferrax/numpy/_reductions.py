@@ -106,7 +106,11 @@ def _accumulate(name, reducer, combine, identity, a, axis, dtype, out, keepdims,
     axes = normalize_axes(axis, x.ndim, f"axis argument to jnp.{name}().")
     result = sum_dtype(x.dtype, promote_integers) if dtype is None else user_dtype(dtype)
     warn_complex(x.dtype, result)
-    x = cast(_mask(name, x, where, identity), np.float32 if result.name in _NARROW_FLOATS else result)
+    # the primitive accumulates wide anyway; programs show it where no dtype is asked for, as JAX's do
+    asked = dtype is not None and x.dtype == result
+    if result == np.bool_:
+        reducer, combine = (lax.reduce_or, lax.bitwise_or) if name == "sum" else (lax.reduce_and, lax.bitwise_and)
+    x = cast(_mask(name, x, where, identity), np.float32 if result.name in _NARROW_FLOATS and not asked else result)
     first = _initial(x, initial)
     total = _across(name, reducer(x, axes) if axes else x, names)
     if first is not None:
@@ -432,15 +436,19 @@ def mean(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = N
     axis, names = without_names(axis)
     axes = normalize_axes(axis, x.ndim, "axis argument to jnp.mean().")
     compute, result = mean_dtypes(x.dtype, dtype)
-    x = cast(x, compute)
-    total = sum(x, (*axes, *names), keepdims=keepdims, where=where)
+    whole = dtype is not None and dtype_kind(result) in "iu"
+    x = x if whole else cast(x, compute)
+    total = sum(x, (*axes, *names), result if whole else None, keepdims=keepdims, where=where)
     if where is None:
-        count = asarray(_count(x.shape, axes, names), real_dtype(compute))
+        number = _count(x.shape, axes, names)
+        count = cast(number, result) if whole else cast(asarray(number, real_dtype(compute)), total.dtype)
     else:
         require("mean", where)
         mask = broadcast_to_shape(asarray(where), x.shape)
-        count = cast(sum(mask, (*axes, *names), keepdims=keepdims), real_dtype(compute))
-    return cast(total / cast(count, total.dtype), result)
+        count = cast(sum(mask, (*axes, *names), keepdims=keepdims), total.dtype)
+    if whole:  # the sum of what is left of the elements, over their number
+        return lax.div(total, broadcast_to_shape(count, total.shape))
+    return cast(total / count, result)
 
 
 def _squared_deviation(x: Array, center: Array) -> Array:
@@ -480,7 +488,12 @@ def _variance(name, a, axis, dtype, out, ddof, keepdims, where, mean_, correctio
         mask = broadcast_to_shape(asarray(where), x.shape)
         count = cast(sum(mask, over, keepdims=keepdims), squares.dtype) - correction
     count = _where(count > 0, count, asarray(np.nan, squares.dtype))
-    return total / count, real_dtype(result)
+    return total / count, variance_dtype(result, dtype)
+
+
+def variance_dtype(result: np.dtype, requested: DTypeLike) -> np.dtype:
+    """The dtype of a variance of elements of dtype `result`: real, unless a complex one is asked for."""
+    return real_dtype(result) if requested is None else result
 
 
 @one_program("axis", "ddof", "keepdims", "correction")
@@ -501,7 +514,7 @@ def var(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = No
       correction: another name of `ddof`.
 
     Returns:
-      Real array; NaN where `count - ddof` is not positive.
+      Real array, unless `dtype` is complex; NaN where `count - ddof` is not positive.
 
     Raises:
       ValueError: when both `ddof` and `correction` are given.

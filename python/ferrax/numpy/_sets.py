@@ -16,7 +16,7 @@ from ferrax._core import asarray, concrete_or_error
 from ferrax._shapes import is_symbolic_dim
 from ferrax.numpy import _reductions, _shape
 from ferrax.numpy._args import Array, ArrayLike, cast, normalize_axis, promote, require, static_int, to_array
-from ferrax.numpy._dtype_functions import default_int, is_inexact
+from ferrax.numpy._dtype_functions import default_int, dtype_kind, is_inexact
 from ferrax.numpy._search import compacted, count_true, searchsorted
 from ferrax.numpy._take import take
 from ferrax.numpy._ufuncs import where as _where
@@ -77,6 +77,8 @@ def _unique_rows(rows: Array, size: Any, fill_value: Any, equal_nan: bool, name:
     """(values, indices, inverse, counts) of the distinct rows of a (n, m) array; None but values without `places`."""
     n, m = rows.shape
     order = None
+    if dtype_kind(rows.dtype) == "c":  # one NaN, whatever the other part of a number is, and behind all others
+        rows = _where(rows == rows, rows, asarray(np.nan, rows.dtype))
     if places or m != 1:
         ordered, order = _sorted_rows(rows)
     else:

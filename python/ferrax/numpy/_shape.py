@@ -58,7 +58,7 @@ def shape(a: ArrayLike) -> tuple[int, ...]:
 
 
 def _warn_of_lists(name: str, a: Any) -> None:
-    if isinstance(a, (list, tuple)):
+    if a is None or isinstance(a, (list, tuple)):
         warnings.warn(
             f"{name} requires ndarray or scalar arguments, got {type(a)} at position 0. "
             "Convert it with jnp.asarray first: this will be an error.",

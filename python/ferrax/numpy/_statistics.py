@@ -29,7 +29,7 @@ def _weights(name: str, weights: ArrayLike, n: int, integer: bool) -> Array:
         raise RuntimeError(f"cannot handle multidimensional {name}")
     if w.shape and w.shape[0] != n:
         raise RuntimeError(f"incompatible numbers of samples and {name}")
-    return lax.abs(w) if dtype_kind(w.dtype) != "u" else w
+    return w if dtype_kind(w.dtype) in "bu" else lax.abs(w)
 
 
 @one_program("rowvar", "bias", "ddof")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ferrax import lax
-from ferrax._core import asarray, concrete_or_error
+from ferrax._core import asarray, concrete_or_error, is_tracer
 from ferrax._ferrax import lax as _lax
 from ferrax._shapes import broadcast_shapes, static_size
 from ferrax.lax.gather_scatter import GatherScatterMode
@@ -296,7 +296,7 @@ def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
 
     Args:
       indices: integers; negative ones count from the end, those out of bounds are clipped.
-      shape: shape of the array that is indexed.
+      shape: shape of the array that is indexed; its sizes may be traced.
 
     Returns:
       Tuple of arrays of the shape of `indices`, one for each axis.
@@ -306,6 +306,8 @@ def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
     (Array([1, 0], dtype=int32), Array([2, 1], dtype=int32))
     """
     index = to_array("unravel_index", indices)
+    if isinstance(shape, (tuple, list)) and any(map(is_tracer, shape)):
+        return _unravelled_by_arrays(index, shape)
     dims = static_shape(shape)
     total = math.prod(dims)
     # Python numbers keep the weak type of an index that was one.
@@ -317,6 +319,17 @@ def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
         out.append(index % n if n else index)
         index = index // n if n else index
     return tuple(out[::-1])
+
+
+def _unravelled_by_arrays(index: Array, sizes: Sequence[ArrayLike]) -> tuple[Array, ...]:
+    """`unravel_index` where sizes are computed: whole turns around the array say what is out of bounds."""
+    parts, turns = [], index
+    for n in reversed(sizes):
+        parts.append(turns % n)
+        turns = turns // n
+    if dtype_kind(turns.dtype) != "u":
+        parts = [_where(turns < -1, 0, part) for part in parts]
+    return tuple(_where(turns > 0, n - 1, part) for n, part in zip(sizes, parts[::-1]))
 
 
 def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mode: str = "raise", order: str = "C", *,
@@ -454,9 +467,8 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: 
         raise ValueError("jnp.meshgrid only supports copy=True")
     if indexing not in ("xy", "ij"):
         raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing}")
-    if any(x.ndim > 1 for x in vectors):
+    if any(x.ndim != 1 for x in vectors):
         raise ValueError(f"Arguments to jax.numpy.meshgrid must be 1D, got shapes {[x.shape for x in vectors]}")
-    vectors = [lax.reshape(x, (1,)) if x.ndim == 0 else x for x in vectors]
     axes = list(range(len(vectors)))
     if indexing == "xy" and len(vectors) >= 2:
         axes[0], axes[1] = 1, 0
