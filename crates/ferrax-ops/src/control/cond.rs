@@ -1,8 +1,8 @@
 //! `cond`: runs one of several programs, chosen by an index (`lax.cond`, `lax.switch`).
 
 use super::{
-    batch_first, check_args, check_results, dims_of, eval_reference, instantiate_all, mask, or, present,
-    split_linear, split_operands, spread,
+    batch_first, check_args, check_results, dims_of, eval_reference, instantiate_all, mask, or, present, split_linear,
+    split_operands, spread,
 };
 use crate::{clamp, select_n};
 use ferrax_base::{Aval, DType, Result, Scalar, bail};
