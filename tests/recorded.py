@@ -240,7 +240,7 @@ def look_up(file, test, key):
         pytest.fail(f"{file} is recorded from JAX {found['jax']}, not from {pinned()}: run `make record`")
     if key not in found["tests"][test]:
         pytest.fail(
-            f"the recording of {file}::{test} is stale, another question was asked: run `make record`. Where that helps "
-            "on one machine alone, the inputs are made by functions that NumPy rounds by the processor: take exact ones"
+            f"the recording of {file}::{test} is stale, another question was asked: run `make record`. Where that "
+            "helps on one machine alone, the inputs are made by functions that NumPy rounds by the processor: take exact ones"
         )
     return found["tests"][test][key]
