@@ -241,6 +241,6 @@ def look_up(file, test, key):
     if key not in found["tests"][test]:
         pytest.fail(
             f"the recording of {file}::{test} is stale, another question was asked: run `make record`. Where that "
-            "helps on one machine alone, the inputs are made by functions that NumPy rounds by the processor: take exact ones"
+            "helps on one machine alone, the inputs are what NumPy rounds by the processor: take exact ones"
         )
     return found["tests"][test][key]
