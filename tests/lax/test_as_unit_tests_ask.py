@@ -184,6 +184,14 @@ def test_windows_are_reduced_to_the_structure_of_the_operands():
         lax.reduce_window(np.ones(1), 0.0, lambda x, y: [x + y], (1,), (1,), "VALID")
 
 
+def test_an_index_of_a_scatter_names_each_axis_once():
+    numbers = lax.ScatterDimensionNumbers(
+        update_window_dims=(0,), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(1, 1)
+    )
+    with pytest.raises(TypeError, match="scatter_dims_to_operand_dims in scatter op must not repeat"):
+        lax.scatter(np.zeros((3, 4)), np.zeros(2, "int32"), np.ones(2), numbers)
+
+
 @pytest.mark.parametrize("init", [0.0, 0.5])
 @pytest.mark.parametrize("padding", ["VALID", ((0, 1), (1, 1))])
 @pytest.mark.parametrize("dilations", [((1, 1), (1, 1)), ((2, 1), (1, 2))])

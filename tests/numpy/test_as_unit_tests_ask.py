@@ -524,6 +524,17 @@ def test_complex_numbers_with_a_nan_are_one():
     assert jnp.unique(x, equal_nan=False).shape == (9,)
 
 
+@pytest.mark.parametrize("exponent", [np.int32(2), np.uint8(2), np.array(2), jnp.int32(2)])
+def test_integer_exponents_say_nothing_of_the_dtype(exponent):
+    for dtype in ("int8", "uint16", "float16", "complex64"):
+        x = jnp.array([2, 3], dtype)
+        for power in (jnp.power(x, exponent), x**exponent, ferrax.jit(lambda x: x**exponent)(x)):
+            assert power.dtype == dtype
+            np.testing.assert_array_equal(jnp.real(power).astype("float32"), [4, 9])
+    assert _primitives(lambda x: jnp.power(x, exponent), 1) == ["integer_pow"]
+    assert jnp.power(jnp.array([True]), exponent).dtype == jnp.int32
+
+
 def test_what_has_no_dimensions_or_no_output():
     for name in ("ndim", "shape", "size"):
         with pytest.warns(DeprecationWarning, match=f"{name} requires ndarray or scalar arguments, got .*NoneType"):

@@ -225,6 +225,9 @@ fn scatter_shape(p: &ScatterParams, args: &[&Aval]) -> Result<Avals> {
     if map.len() != indices.shape[indices.rank() - 1] {
         return fail("scatter_dims_to_operand_dims must have as many entries as the index vector");
     }
+    if map.iter().enumerate().any(|(i, a)| map[..i].contains(a)) {
+        return fail("scatter_dims_to_operand_dims must not have duplicates");
+    }
     if d.operand_batching_dims.iter().any(|a| map.contains(a) || d.inserted_window_dims.contains(a)) {
         return fail("operand_batching_dims must differ from the other dimensions");
     }

@@ -32,12 +32,13 @@ pub fn power(x: &Value, y: &Value) -> Result<Value> {
     if let Some(n) = integer_exponent(y)
         && let Ok(n) = i32::try_from(n)
     {
-        let (d, weak) = if x.dtype().is_bool() && y.weak() {
-            (x.dtype(), false)
+        // a number of times that x is multiplied: its dtype says nothing, unless it is a truth value
+        let x = if y.dtype().is_bool() && !y.weak() {
+            let (d, weak) = result_type(&[(x.dtype(), x.weak()), (y.dtype(), y.weak())])?;
+            ops::convert_weak(x, Rule::Numeric.target(d), weak)?
         } else {
-            result_type(&[(x.dtype(), x.weak()), (y.dtype(), y.weak())])?
+            promote::one("power", Rule::Numeric, x)?
         };
-        let x = ops::convert_weak(x, Rule::Numeric.target(d), weak)?;
         return ops::integer_pow(&x, n);
     }
     if x.dtype().is_inexact() && (y.dtype().is_integer() || y.dtype().is_bool()) {
