@@ -97,7 +97,7 @@ class _Walk:
     def add(self, value):
         if value is None or value is Ellipsis or isinstance(value, (bool, int, float, complex, str, bytes)):
             if isinstance(value, str) and str(TESTS.parent) in value:
-                raise TypeError(f"a question that names the folder of this checkout is another one elsewhere: {value!r}")
+                raise TypeError(f"a question that names this checkout's folder is another one elsewhere: {value!r}")
             self.put(type(value).__name__, repr(value))
         elif isinstance(value, np.dtype):
             self.put("dtype", value.name)
