@@ -88,6 +88,8 @@ fn commands_that_cannot_be_started_are_errors() {
 fn what_loads_is_remembered_until_it_changes() {
     let path = build("cached", &[]);
     let folder = path.with_file_name("cache");
+    // what runs in another checkout have left
+    let _ = std::fs::remove_dir_all(&folder);
     // a command that would fail shows when nobody is asked
     let nobody = Probe { command: vec!["/no/such/program".into()], ..probe(Some(folder.clone())) };
     let asking = probe(Some(folder.clone()));
