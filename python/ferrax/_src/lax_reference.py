@@ -257,6 +257,12 @@ def reduce_window(operand: Any, init_value: Any, computation: Any, window_dimens
     return reduce(windows, init_value, computation, range(operand.ndim, windows.ndim))
 
 
+def _dilated(x: Any, dilation: Sequence[int] | None) -> Any:
+    """An operand with zeros between its elements, but along its first two axes."""
+    steps = dilation or (1,) * (x.ndim - 2)
+    return pad(x, np.zeros((), x.dtype), [(0, 0, 0)] * 2 + [(0, 0, step - 1) for step in steps])
+
+
 def conv(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: str) -> Any:
     """Convolution of (batch, feature, ...) with (feature out, feature in, ...)."""
     return conv_with_general_padding(lhs, rhs, window_strides, padding, None, None)
@@ -265,15 +271,7 @@ def conv(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: str) -> Any
 def conv_with_general_padding(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Any, lhs_dilation: Any,
                               rhs_dilation: Any) -> Any:  # fmt: skip
     """Convolution of dilated operands."""
-    spread = [
-        pad(
-            x,
-            np.zeros((), x.dtype),
-            [(0, 0, 0)] * 2 + [(0, 0, step - 1) for step in dilation or ()] if dilation else [(0, 0, 0)] * x.ndim,
-        )
-        for x, dilation in ((lhs, lhs_dilation), (rhs, rhs_dilation))
-    ]
-    lhs, rhs = spread
+    lhs, rhs = _dilated(lhs, lhs_dilation), _dilated(rhs, rhs_dilation)
     if isinstance(padding, str):
         padding = padtype_to_pads(lhs.shape[2:], rhs.shape[2:], window_strides, padding)
     lhs = pad(lhs, np.zeros((), lhs.dtype), [(0, 0, 0)] * 2 + [(low, high, 0) for low, high in padding])

@@ -41,7 +41,8 @@ pub(super) fn rows_choose(
     let mut cases = Vec::new();
     for (i, branch) in p.branches.iter().enumerate() {
         let chosen = eq(&index, &Value::int(DType::I32, i as i64))?;
-        cases.push(match rows_at_once(branch, axis.size).filter(|_| !meet) {
+        let few = if meet { None } else { rows_at_once(branch, axis.size) };
+        cases.push(match few {
             None => {
                 let guarded = guarded(&chosen, &operands, batched)?;
                 eval_jaxpr(&batch_jaxpr(branch, axis, batched, &all)?.jaxpr, &guarded)?

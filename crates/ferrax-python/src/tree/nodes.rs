@@ -469,11 +469,6 @@ fn present_keys(dict: &Bound<'_, PyDict>) -> PyResult<Vec<Object>> {
     Ok(keys)
 }
 
-/// The word that tells classes registered by their fields from others.
-fn dataclass(entry: &Registered) -> &'static str {
-    if matches!(entry.container, Container::Dataclass(_)) { "dataclass " } else { "" }
-}
-
 /// Why a value is not a container of that kind.
 fn mismatch_text(object: &Bound<'_, PyAny>, kind: KindRef<'_, PyHost>, arity: usize) -> PyResult<String> {
     let py = object.py();
@@ -503,14 +498,14 @@ fn mismatch_text(object: &Bound<'_, PyAny>, kind: KindRef<'_, PyHost>, arity: us
             let Kind::Custom(_, own) = own.open(object, &mut children)? else { return Ok(String::new()) };
             if children.len() == arity {
                 let text = |aux: &Object| shorten::within(aux.0.bind(py), shorten::BLOCK);
-                let (aux, own, word) = (text(aux), text(&own), dataclass(expected));
+                let (aux, own, word) = (text(aux), text(&own), expected.container.word());
                 format!("Mismatch custom {word}node data: {aux} != {own}; value: {got}.")
             } else {
                 format!("Custom type arity mismatch: {} != {arity}; value: {got}.", children.len())
             }
         }
         (KindRef::Custom(expected, _), _) => {
-            let (word, class) = (dataclass(expected), expected.class.bind(py).repr()?);
+            let (word, class) = (expected.container.word(), expected.class.bind(py).repr()?);
             format!("Custom {word}node type mismatch: expected type: {class}, value: {got}.")
         }
         (KindRef::None, _) => format!(

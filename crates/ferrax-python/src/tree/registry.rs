@@ -35,6 +35,13 @@ pub enum Container {
     Dataclass(Fields),
 }
 
+impl Container {
+    /// The word in messages that tells classes registered by their fields from others.
+    pub fn word(&self) -> &'static str {
+        if matches!(self, Container::Dataclass(_)) { "dataclass " } else { "" }
+    }
+}
+
 /// The functions of `register_pytree_node`.
 pub struct Functions {
     /// `obj -> (children, aux)`
@@ -107,7 +114,7 @@ pub fn lookup(class: *mut ffi::PyTypeObject) -> Option<&'static Registered> {
 pub fn add(class: &Bound<'_, PyType>, container: Container) -> PyResult<()> {
     let _writer = WRITER.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if lookup(class.as_type_ptr()).is_some() {
-        let word = if matches!(container, Container::Dataclass(_)) { "dataclass " } else { "" };
+        let word = container.word();
         return Err(PyValueError::new_err(format!(
             "Duplicate custom {word}PyTreeDef type registration for {}.",
             class.repr()?
