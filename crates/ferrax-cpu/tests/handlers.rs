@@ -273,12 +273,13 @@ fn flags_at_an_index() {
 fn tile<T: Copy>(isa: Isa, h: Handler, x: &[T]) -> Vec<T> {
     let (lane, d) = (size_of::<T>(), if size_of::<T>() == 4 { DType::F32 } else { DType::F64 });
     let mut y = x.to_vec();
-    let code: Vec<Instr> = [table::load(lane, d, false), Some(h), table::store(lane, d), Some(handler::finish())]
-        .into_iter()
-        .flatten()
-        .zip([0, 0, 1, 0])
-        .map(|(h, p)| Instr { code: isa.code(h), imm: 0, p, q: 0, ps: lane as u16, qs: 0 })
-        .collect();
+    let code: Vec<Instr> =
+        [table::load(lane, d, false), Some(h), table::store(lane, d, false), Some(handler::finish())]
+            .into_iter()
+            .flatten()
+            .zip([0, 0, 1, 0])
+            .map(|(h, p)| Instr { code: isa.code(h), imm: 0, p, q: 0, ps: lane as u16, qs: 0 })
+            .collect();
     let places = [x.as_ptr().cast_mut().cast(), y.as_mut_ptr().cast()];
     // SAFETY: the operands hold a tile of the widest instruction set, and the machine has this one.
     unsafe { run(isa, code.as_ptr(), places.as_ptr(), 0, isa.lanes(lane)) };

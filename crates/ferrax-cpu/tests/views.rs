@@ -365,6 +365,42 @@ proptest! {
     }
 }
 
+/// Rows of all lengths about a tile's, each with a number of its own: the greater of it and an operand, whose place the result may
+/// take, and with that or alone the least of this and of a part of longer rows.
+fn rows(d: DType, n: usize, outputs: &[usize]) -> (Arc<Graph>, Vec<Buffer>) {
+    let rng = &mut Rng(n as u64);
+    let types = [Type::new(d, &[7, n]), Type::new(d, &[7]), Type::new(d, &[9, n + 3])];
+    let args = types.iter().map(|t| Array::tame(rng, t.dtype, &t.shape).buffer()).collect();
+    let mut b = Builder::new(types);
+    let own = b.broadcast(ValueId(1), &[7, n], &[0]);
+    let corner = |i: usize, j: usize| [i, j].into_iter().collect();
+    let dims = SliceDims { start: corner(1, 2), limit: corner(8, n + 2), stride: corner(1, 1) };
+    let part = b.push(Kind::Slice(Box::new(dims)), &[ValueId(2)], Type::new(d, &[7, n]));
+    let x = b.binary(BinaryOp::Max, ValueId(0), own);
+    let y = b.binary(BinaryOp::Min, x, part);
+    let outputs: Vec<ValueId> = outputs.iter().map(|&k| [x, y][k]).collect();
+    (Arc::new(b.finish(&outputs)), args)
+}
+
+#[test]
+fn rows_take_the_place_of_operands() {
+    for (d, n) in DTYPES.into_iter().flat_map(|d| [32, 63, 64, 65, 100, 127, 128, 130, 200, 257, 300].map(|n| (d, n))) {
+        for outputs in [&[0][..], &[1], &[0, 1]] {
+            let (graph, args) = rows(d, n, outputs);
+            let borrowed = || args.iter().map(Arg::Host).collect::<Vec<_>>();
+            let plain = Program::compile_plain(graph.clone()).unwrap().run(&mut borrowed()).unwrap();
+            let elsewhere = Program::compile(graph.clone()).unwrap().run(&mut borrowed()).unwrap();
+            let owned = |b: &Buffer| Arg::Owned(Buffer::from_bytes(b.bytes()).unwrap().into());
+            let donated = Program::compile_donating(graph, &[true, false, false]).unwrap();
+            let in_place = donated.run(&mut args.iter().map(owned).collect::<Vec<_>>()).unwrap();
+            for ((plain, elsewhere), in_place) in plain.iter().zip(&elsewhere).zip(&in_place) {
+                assert_eq!(elsewhere.bytes(), plain.bytes(), "{d} {n} {outputs:?}");
+                assert_eq!(in_place.bytes(), plain.bytes(), "{d} {n} {outputs:?}");
+            }
+        }
+    }
+}
+
 /// The tests above with the narrower instruction set, in a process of their own.
 #[test]
 #[cfg(target_arch = "x86_64")]
@@ -373,6 +409,10 @@ fn the_narrow_instruction_set_gives_the_same_bits() {
         return;
     }
     let me = std::env::current_exe().unwrap();
-    let out = std::process::Command::new(me).env("FERRAX_CPU_ISA", "avx2").arg("boxes").output().unwrap();
+    let out = std::process::Command::new(me)
+        .env("FERRAX_CPU_ISA", "avx2")
+        .args(["boxes", "matrices", "rows_take"])
+        .output()
+        .unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stdout));
 }

@@ -17,17 +17,37 @@ pub const ROWS: usize = 64;
 /// Rows read side by side.
 const ABREAST: usize = 8;
 
-/// Joins `K` rows of `stride` elements to `out`, in their order.
+/// Joins `K` rows of `stride` elements to `out`, in their order: what no whole vectors take, in shorter ones.
 #[inline(always)]
 fn join_rows<M: Monoid, const K: usize>(x: &[M::T], stride: usize, out: &mut [M::T]) {
     let rows: [&[M::T]; K] = std::array::from_fn(|k| &x[k * stride..][..out.len()]);
-    for i in 0..out.len() {
-        let mut a = out[i];
-        for row in rows {
-            // SAFETY: every row was cut to the length of `out`.
-            a = M::join(a, unsafe { *row.get_unchecked(i) });
+    let n = out.len();
+    let (vectors, few) = (n & !15, n & !3);
+    join_columns::<M, K, 16>(rows, 0..vectors, out);
+    join_columns::<M, K, 4>(rows, vectors..few, out);
+    join_columns::<M, K, 1>(rows, few..n, out);
+}
+
+/// Joins rows to a range of `out`, `W` columns at a time.
+#[inline(always)]
+fn join_columns<M: Monoid, const K: usize, const W: usize>(
+    rows: [&[M::T]; K],
+    range: std::ops::Range<usize>,
+    out: &mut [M::T],
+) {
+    for at in range.step_by(W) {
+        // SAFETY: ranges are of whole steps, and every row was cut to the length of `out`.
+        unsafe {
+            let to = out.as_mut_ptr().add(at).cast::<[M::T; W]>();
+            let mut a = to.read();
+            for row in rows {
+                let x = row.as_ptr().add(at).cast::<[M::T; W]>().read();
+                for (a, x) in a.iter_mut().zip(x) {
+                    *a = M::join(*a, x);
+                }
+            }
+            to.write(a);
         }
-        out[i] = a;
     }
 }
 

@@ -31,6 +31,15 @@ impl Rows {
         Rows { slot, first: bytes(view.first), axes, step: view.innermost().1 }
     }
 
+    /// How far each row is from the one before, if all are as far.
+    pub fn distance(&self) -> Option<isize> {
+        match self.axes[..] {
+            [] => Some(0),
+            [(_, stride)] => Some(stride),
+            _ => None,
+        }
+    }
+
     /// How far a row is from the root's beginning.
     #[inline]
     pub fn offset(&self, row: usize) -> isize {

@@ -43,6 +43,12 @@ pub trait Register: Copy {
     /// # Safety
     /// The address must be valid for a tile.
     unsafe fn stream(tile: [Self; 8], to: *mut Self);
+
+    /// Stores what follows the first `words` words of 4 bytes.
+    ///
+    /// # Safety
+    /// The address must be valid for the rest.
+    unsafe fn store_from(self, to: *mut Self, words: usize);
 }
 
 impl Register for float32x4_t {
@@ -67,6 +73,19 @@ impl Register for float32x4_t {
                 h = in(vreg) h,
                 options(nostack, preserves_flags),
             );
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_from(self, to: *mut Self, words: usize) {
+        // SAFETY: the caller's contract; registers are plain numbers.
+        unsafe {
+            let all: [u32; 4] = core::mem::transmute(self);
+            for k in 0..4 {
+                if k >= words {
+                    to.cast::<u32>().add(k).write_unaligned(all[k]);
+                }
+            }
         }
     }
 }

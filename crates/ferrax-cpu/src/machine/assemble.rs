@@ -75,6 +75,8 @@ pub struct Assembler {
     isa: Isa,
     /// Bytes of a lane.
     lane: usize,
+    /// Results may take the place of operands: of a row's last tile, what no whole tile has is stored.
+    part: bool,
     values: Vec<Info>,
     held: Option<Val>,
     free: Vec<u16>,
@@ -88,10 +90,11 @@ pub struct Assembler {
 
 impl Assembler {
     /// An empty program.
-    pub fn new(isa: Isa) -> Self {
+    pub fn new() -> Self {
         Assembler {
-            isa,
+            isa: Isa::NARROW,
             lane: 4,
+            part: false,
             values: Vec::new(),
             held: None,
             free: Vec::new(),
@@ -101,9 +104,9 @@ impl Assembler {
         }
     }
 
-    /// Forgets the program, keeping its memory; the next one has lanes of `lane` bytes.
-    pub fn clear(&mut self, lane: usize) {
-        self.lane = lane;
+    /// Forgets the program, keeping its memory; the next one is for an instruction set and has lanes of `lane` bytes.
+    pub fn clear(&mut self, isa: Isa, lane: usize) {
+        (self.isa, self.lane, self.part) = (isa, lane, false);
         self.values.clear();
         self.free.clear();
         self.code.clear();
@@ -122,6 +125,11 @@ impl Assembler {
     pub fn reads_as(&self, v: Val, dtype: DType) -> bool {
         let own = self.values[v as usize].dtype;
         own == dtype || own.size() == self.lane
+    }
+
+    /// Says that results may be stored where the program reads an operand.
+    pub fn in_place(&mut self) {
+        self.part = true;
     }
 
     /// Says that a value will be used once more than said so far.
@@ -172,7 +180,7 @@ impl Assembler {
     /// Stores the accumulator, which holds `v`, to a tile.
     fn spill(&mut self, v: Val) {
         let tile = self.take_tile();
-        if let Some(h) = table::store(self.lane, self.raw()) {
+        if let Some(h) = table::store(self.lane, self.raw(), false) {
             self.emit(h, tile, 0, 0);
         }
         self.values[v as usize].tile = Some(tile);
@@ -347,7 +355,7 @@ impl Assembler {
         let h = if place.streamed && dtype.size() == self.lane {
             Some(handler::stream())
         } else {
-            table::store(self.lane, dtype)
+            table::store(self.lane, dtype, self.part)
         };
         if let Some(h) = h {
             self.emit(h, at, 0, 0);
@@ -377,9 +385,13 @@ impl Assembler {
         self.used(v);
     }
 
-    /// Ends the program.
-    pub fn finish(&mut self) {
-        self.emit(handler::next_tile(self.lane), 0, 0, 0);
+    /// Ends the program, which may begin with a row's last tile, and go on with the next row.
+    pub fn finish(&mut self, last_first: bool, rows: bool) {
+        let next = if last_first { handler::next_whole_tile(self.lane) } else { handler::next_tile(self.lane) };
+        self.emit(next, 0, 0, 0);
+        if rows {
+            self.emit(handler::next_row(self.lane), 0, 0, self.places.len() as u64);
+        }
         self.emit(handler::finish(), 0, 0, 0);
     }
 }

@@ -310,17 +310,33 @@ macro_rules! load {
     };
 }
 
-/// array = store of the accumulator as `$R` elements.
+/// array = store of the accumulator as `$R` elements; with `$part`, of a row's last tile only what no whole tile has.
 macro_rules! store {
-    ($L:ty, $x:ident: $T:ty => $R:ty, $e:expr) => {
+    ($L:ty, $x:ident: $T:ty => $R:ty, $e:expr, $part:literal) => {
         $crate::machine::handler::handler!($L, |pc, p, o, acc| {
             let memory = at(p, (*pc).p, (*pc).ps, o).cast::<$R>();
-            for i in 0..N {
-                let $x: $T = Lane::get(acc[i]);
-                memory.add(i).write_unaligned($e);
+            let first = if $part { $crate::machine::handler::first_alone::<N>(o) } else { 0 };
+            if first == 0 {
+                for i in 0..N {
+                    let $x: $T = Lane::get(acc[i]);
+                    memory.add(i).write_unaligned($e);
+                }
+            } else {
+                for i in 0..N {
+                    let $x: $T = Lane::get(acc[i]);
+                    if i >= first {
+                        memory.add(i).write_unaligned($e);
+                    }
+                }
             }
         })
     };
+}
+
+/// The first lane of a tile that no whole tile of the row has: those begin at multiples of theirs.
+#[inline(always)]
+pub fn first_alone<const N: usize>(o: usize) -> usize {
+    o.wrapping_neg() & (N - 1)
 }
 
 /// Joins the accumulator to the `STATE` rotating accumulators at an operand, from element `o` of the row on; lanes
@@ -365,6 +381,51 @@ pub fn next_tile(lane_bytes: usize) -> Handler {
     if lane_bytes == 4 { sets!([advance] 4) } else { sets!([advance] 8) }
 }
 
+/// As `next_tile` where rows begin with their last tile, if whole tiles leave a rest: it ends with the row, and is done before the
+/// elements that it has in common with a whole one are overwritten.
+pub fn next_whole_tile(lane_bytes: usize) -> Handler {
+    macro_rules! advance {
+        ($name:ident, $V:ty, $abi:literal, $features:literal, $lane:literal) => {
+            function!($name, $V, $abi, $features, |pc, p, o, e, start, a| {
+                let lanes = 8 * size_of::<$V>() / $lane;
+                o = if o & (lanes - 1) == 0 { o + lanes } else { 0 };
+                jump!($V, if o + lanes <= e { start } else { pc.add(1) }, p, o, e, start, a)
+            });
+        };
+    }
+    if lane_bytes == 4 { sets!([advance] 4) } else { sets!([advance] 8) }
+}
+
+/// Ends a row: the next one from its first element, or the instruction after this. The pointer table goes on with how far each
+/// of its `imm` places is from one row to the next, and how many rows there are yet.
+pub fn next_row(lane_bytes: usize) -> Handler {
+    macro_rules! advance {
+        ($name:ident, $V:ty, $abi:literal, $features:literal, $lane:literal) => {
+            function!($name, $V, $abi, $features, |pc, p, o, e, start, a| {
+                let (table, places) = (p.cast_mut(), (*pc).imm as usize);
+                let left = table.add(2 * places).cast::<usize>();
+                let more = *left > 1;
+                if more {
+                    *left -= 1;
+                    for k in 0..places {
+                        let at = table.add(k);
+                        *at = (*at).wrapping_add((*table.add(places + k)).addr());
+                    }
+                    o = first_tile(e, 8 * size_of::<$V>() / $lane);
+                }
+                jump!($V, if more { start } else { pc.add(1) }, p, o, e, start, a)
+            });
+        };
+    }
+    if lane_bytes == 4 { sets!([advance] 4) } else { sets!([advance] 8) }
+}
+
+/// Where the first tile of a row of `e` elements begins, which is its last one if whole tiles leave a rest.
+#[inline(always)]
+pub fn first_tile(e: usize, lanes: usize) -> usize {
+    if e & (lanes - 1) == 0 { 0 } else { e - lanes }
+}
+
 /// Returns to who started the program.
 pub fn finish() -> Handler {
     macro_rules! nothing {
@@ -387,6 +448,28 @@ pub fn stream() -> Handler {
         };
     }
     sets!([streaming])
+}
+
+/// array = store of the lanes that no whole tile of the row has.
+pub fn store_alone(lane_bytes: usize) -> Handler {
+    macro_rules! storing {
+        ($name:ident, $V:ty, $abi:literal, $features:literal, $lane:literal) => {
+            function!($name, $V, $abi, $features, |pc, p, o, e, start, a| {
+                let to = at(p, (*pc).p, (*pc).ps, o).cast::<$V>();
+                let words = first_alone::<{ 8 * size_of::<$V>() / $lane }>(o) * ($lane / 4);
+                for k in 0..8 {
+                    let before = k * size_of::<$V>() / 4;
+                    if before >= words {
+                        to.add(k).write_unaligned(a[k]);
+                    } else if before + size_of::<$V>() / 4 > words {
+                        a[k].store_from(to.add(k), words - before);
+                    }
+                }
+                jump!($V, pc.add(1), p, o, e, start, a)
+            });
+        };
+    }
+    if lane_bytes == 4 { sets!([storing] 4) } else { sets!([storing] 8) }
 }
 
 /// acc = load of lanes that are `stride` lanes apart; the immediate is their distance in bytes.

@@ -9,7 +9,7 @@ use crate::elementwise::{
 };
 use crate::library::reduce::LANES as STATE;
 use crate::machine::handler::{
-    Binary, Handler, fold, handler, lanes1, lanes1_imm, lanes2, load, none, store, tile, tile2,
+    self, Binary, Handler, first_alone, fold, handler, lanes1, lanes1_imm, lanes2, load, none, store, tile, tile2,
 };
 use crate::machine::wide;
 use crate::math::integer::divisions;
@@ -294,23 +294,47 @@ pub fn load(lane: usize, d: DType, splat: bool) -> Option<Handler> {
     })
 }
 
-/// Stores lanes as a dtype's elements.
-pub fn store(lane: usize, d: DType) -> Option<Handler> {
+/// The store of halves; `$part` as in `store`.
+macro_rules! store_halves {
+    ($part:literal) => {
+        handler!(u32, |pc, p, o, acc| {
+            let memory = at(p, (*pc).p, (*pc).ps, o).cast::<u16>();
+            let first = if $part { first_alone::<N>(o) } else { 0 };
+            for (k, lanes) in acc.as_chunks::<8>().0.iter().enumerate() {
+                let (halves, from) = (halves::bits(*lanes), first.saturating_sub(8 * k));
+                if from == 0 {
+                    memory.add(8 * k).cast::<[u16; 8]>().write_unaligned(halves);
+                } else {
+                    for i in 0..8 {
+                        if i >= from {
+                            memory.add(8 * k + i).write_unaligned(halves[i]);
+                        }
+                    }
+                }
+            }
+        })
+    };
+}
+
+/// Stores lanes as a dtype's elements; with `part`, of a row's last tile only what no whole tile has.
+pub fn store(lane: usize, d: DType, part: bool) -> Option<Handler> {
     if lane == 8 {
-        return wide::store(d);
+        return wide::store(d, part);
+    }
+    macro_rules! either {
+        ($($t:tt)*) => {
+            if part { store!(u32, $($t)*, true) } else { store!(u32, $($t)*, false) }
+        };
     }
     lanes(d)?;
     Some(match d {
-        DType::BF16 => store!(u32, x: u32 => u16, (x >> 16) as u16),
-        DType::F16 => handler!(u32, |pc, p, o, acc| {
-            let memory = at(p, (*pc).p, (*pc).ps, o).cast::<[u16; 8]>();
-            for (k, lanes) in acc.as_chunks::<8>().0.iter().enumerate() {
-                memory.add(k).write_unaligned(halves::bits(*lanes));
-            }
-        }),
-        DType::I16 | DType::U16 => store!(u32, x: u32 => u16, x as u16),
-        DType::I8 | DType::U8 | DType::Bool => store!(u32, x: u32 => u8, x as u8),
-        _ => store!(u32, x: u32 => u32, x),
+        DType::BF16 => either!(x: u32 => u16, (x >> 16) as u16),
+        DType::F16 if part => store_halves!(true),
+        DType::F16 => store_halves!(false),
+        DType::I16 | DType::U16 => either!(x: u32 => u16, x as u16),
+        DType::I8 | DType::U8 | DType::Bool => either!(x: u32 => u8, x as u8),
+        _ if part => handler::store_alone(4),
+        _ => store!(u32, x: u32 => u32, x, false),
     })
 }
 

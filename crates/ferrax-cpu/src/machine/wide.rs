@@ -9,7 +9,7 @@ use crate::elementwise::{
 };
 use crate::library::reduce::LANES as STATE;
 use crate::machine::handler::{
-    Binary, Handler, fold, handler, lanes1, lanes1_imm, lanes2, load, none, store, tile, tile2,
+    self, Binary, Handler, fold, handler, lanes1, lanes1_imm, lanes2, load, none, store, tile, tile2,
 };
 use crate::machine::table::Held;
 use crate::math::double;
@@ -180,15 +180,21 @@ pub fn load(d: DType, splat: bool) -> Option<Handler> {
     })
 }
 
-/// Stores lanes as a dtype's elements.
-pub fn store(d: DType) -> Option<Handler> {
+/// Stores lanes as a dtype's elements; `part` as in `table::store`.
+pub fn store(d: DType, part: bool) -> Option<Handler> {
+    macro_rules! either {
+        ($($t:tt)*) => {
+            if part { store!(u64, $($t)*, true) } else { store!(u64, $($t)*, false) }
+        };
+    }
     lanes(d)?;
     Some(match d {
-        DType::F32 => store!(u64, x: f64 => f32, x as f32),
-        DType::I32 | DType::U32 => store!(u64, x: u64 => u32, x as u32),
-        DType::I16 | DType::U16 => store!(u64, x: u64 => u16, x as u16),
-        DType::I8 | DType::U8 | DType::Bool => store!(u64, x: u64 => u8, x as u8),
-        _ => store!(u64, x: u64 => u64, x),
+        DType::F32 => either!(x: f64 => f32, x as f32),
+        DType::I32 | DType::U32 => either!(x: u64 => u32, x as u32),
+        DType::I16 | DType::U16 => either!(x: u64 => u16, x as u16),
+        DType::I8 | DType::U8 | DType::Bool => either!(x: u64 => u8, x as u8),
+        _ if part => handler::store_alone(8),
+        _ => store!(u64, x: u64 => u64, x, false),
     })
 }
 

@@ -6,7 +6,8 @@
 use crate::machine::handler::Instr;
 use crate::simd::Isa;
 use core::arch::x86_64::{
-    __m256, __m512, _mm_sfence, _mm256_setzero_ps, _mm256_stream_ps, _mm512_setzero_ps, _mm512_stream_ps,
+    __m256, __m256i, __m512, _mm_sfence, _mm256_maskstore_ps, _mm256_setzero_ps, _mm256_stream_ps,
+    _mm512_mask_storeu_ps, _mm512_setzero_ps, _mm512_stream_ps,
 };
 
 /// Code of a handler over registers `V`: next instruction, pointer table, first element, end, first instruction,
@@ -69,10 +70,33 @@ pub trait Register: Copy {
     /// # Safety
     /// The address must be valid for a tile, and the machine have the register.
     unsafe fn stream(tile: [Self; 8], to: *mut Self);
+
+    /// Stores what follows the first `words` words of 4 bytes.
+    ///
+    /// # Safety
+    /// The address must be valid for the rest, and the machine have the register.
+    unsafe fn store_from(self, to: *mut Self, words: usize);
+}
+
+/// Words that are left out, and words that are stored: a mask from any place of the first on.
+static LEFT_OUT: [i32; 16] = [0, 0, 0, 0, 0, 0, 0, 0, -1, -1, -1, -1, -1, -1, -1, -1];
+
+/// Stores a register's words but for the first ones.
+#[inline(always)]
+unsafe fn store512(x: __m512, to: *mut __m512, words: usize) {
+    // SAFETY: the caller's contract; masked words are not touched.
+    unsafe { _mm512_mask_storeu_ps(to.cast(), u16::MAX << words, x) };
+}
+
+/// As `store512`.
+#[inline(always)]
+unsafe fn store256(x: __m256, to: *mut __m256, words: usize) {
+    // SAFETY: as above; a register has 8 words at most to leave out.
+    unsafe { _mm256_maskstore_ps(to.cast(), LEFT_OUT.as_ptr().add(8 - words).cast::<__m256i>().read_unaligned(), x) };
 }
 
 macro_rules! streaming {
-    ($V:ty, $store:ident) => {
+    ($V:ty, $store:ident, $part:ident) => {
         impl Register for $V {
             #[inline(always)]
             unsafe fn stream(tile: [Self; 8], to: *mut Self) {
@@ -87,11 +111,17 @@ macro_rules! streaming {
                     }
                 }
             }
+
+            #[inline(always)]
+            unsafe fn store_from(self, to: *mut Self, words: usize) {
+                // SAFETY: the caller's contract.
+                unsafe { $part(self, to, words) }
+            }
         }
     };
 }
-streaming!(__m512, _mm512_stream_ps);
-streaming!(__m256, _mm256_stream_ps);
+streaming!(__m512, _mm512_stream_ps, store512);
+streaming!(__m256, _mm256_stream_ps, store256);
 
 /// Makes what was streamed visible to other threads before anything that is written later.
 pub fn fence() {

@@ -18,11 +18,20 @@ fn pow2(n: i32) -> f32 {
     f32::from_bits((n.wrapping_add(127) as u32) << 23)
 }
 
-/// `p * 2^n` for n in -150..=128, rounded once.
+/// `p * 2^n` for n in -150..=128, rounded once, where p is from 0.7 to 1.5. Subnormal results are put together as bits, rounded by
+/// a sum with 1: an operation that gives one takes processors a hundred times as long as any other.
 #[inline(always)]
-fn scale(p: f32, n: i32) -> f32 {
-    let half = n >> 1;
-    p * pow2(half) * pow2(n.wrapping_sub(half))
+pub(super) fn scale(p: f32, n: i32) -> f32 {
+    let low = (n < -125) & (p < 2.0);
+    let kept = if low { 0 } else { n };
+    let half = kept >> 1;
+    let normal = p * pow2(half) * pow2(kept.wrapping_sub(half));
+    // 2^126 times the result, and what it is where that is a number from 1 on.
+    let q = p * pow2(if low { n.wrapping_add(126) } else { 0 });
+    let least = f32::from_bits(p.to_bits().wrapping_sub(126 << 23));
+    let tiny = f32::from_bits((q + 1.0).to_bits().wrapping_sub(1f32.to_bits()));
+    let low_result = if q < 1.0 { tiny } else { least };
+    if low { low_result } else { normal }
 }
 
 #[inline(always)]

@@ -428,3 +428,17 @@ fn quotients_of_negligible_imaginary_parts_have_the_real_quotient() {
         assert_eq!(found.im.to_bits(), (-x.re / y.re).to_bits(), "{x:?} / i{y:?}");
     }
 }
+
+/// Subnormal results, too.
+#[test]
+fn powers_of_two_are_rounded_once() {
+    let from = 0.7071f32.to_bits();
+    for (n, k) in (-150..=127).flat_map(|n| (0..2048).map(move |k| (n, k))) {
+        let p = f32::from_bits(from + k * 4093);
+        let want = (f64::from(p) * 2f64.powi(n)) as f32;
+        assert_eq!(single::scale(p, n).to_bits(), want.to_bits(), "{p:e} 2^{n}");
+    }
+    for n in [-200, -150, 0, 128, i32::MAX, i32::MIN] {
+        assert!(single::scale(f32::NAN, n).is_nan() && single::scale(-f32::NAN, n).is_nan(), "{n}");
+    }
+}

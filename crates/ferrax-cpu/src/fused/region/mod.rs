@@ -21,6 +21,7 @@ mod touches;
 use crate::library::views::Rows;
 use crate::machine::assemble::Place;
 use crate::machine::handler::Instr;
+use crate::simd::Isa;
 use columns::Column;
 use ferrax_base::DType;
 use rows::{FromMemory, RowReducer};
@@ -57,6 +58,8 @@ pub(crate) struct Region {
     pub inner: usize,
     /// Bytes of a lane.
     pub lane: usize,
+    /// Whose registers: the narrow ones where a tile of the others is longer than a row.
+    pub isa: Isa,
     pub phases: Range,
     pub columns: Range,
     /// Rows of a block; all of them where the rows are one.
@@ -80,8 +83,10 @@ pub(crate) struct Phase {
     pub over_rows: bool,
     /// Each row has a run of its own, because scalars or reductions belong to a row.
     pub by_row: bool,
-    /// The last tile may repeat elements of the one before: no result is in an operand's memory.
-    pub overlap: bool,
+    /// Rows begin with their last tile, if whole tiles leave a rest: nothing is reduced.
+    pub last_first: bool,
+    /// One run goes through all rows of a block: their places are at regular distances, and nothing is reduced.
+    pub in_rows: bool,
     /// The last tile may read and write past the row's end where the operands go on: reductions leave it out.
     pub reach: bool,
     /// First instruction; `u32::MAX` when there is no program.

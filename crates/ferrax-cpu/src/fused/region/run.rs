@@ -6,15 +6,14 @@ use crate::fused::{Memory, NONE};
 use crate::library::movement;
 use crate::library::reduce::{LANES, RUN};
 use crate::machine::assemble::{Place, Src};
+use crate::machine::handler::first_tile;
 use crate::machine::{self, TILE, table};
 use crate::pool::{self, Disjoint};
-use crate::simd::{self, Isa};
-use ferrax_base::{Buffer, DType, Result, error};
+use ferrax_base::{Buffer, DType, Result};
 use smallvec::SmallVec;
 
 /// A worker's view of a run: the slots, its scratch memory, and a pointer table.
 pub(super) struct Worker<'a> {
-    isa: Isa,
     pub regions: &'a Regions,
     pub region: &'a Region,
     pub slots: &'a [*mut u8],
@@ -30,12 +29,21 @@ pub(super) struct Worker<'a> {
 const SPAN: usize = 4 * RUN;
 
 impl Regions {
+    /// Bytes from a place's first element of a row to that of the next, if they are as many for all.
+    pub fn distance(&self, place: &Place) -> Option<isize> {
+        match place.src {
+            Src::View(k) => self.views[k as usize].distance(),
+            Src::Tile(_) | Src::State(_) => Some(0),
+            Src::Slot(_) | Src::Scratch(_) => Some(place.row as isize),
+        }
+    }
+
     /// Runs a region.
     ///
     /// # Safety
     /// The memory must be that of a run of the regions' program.
     pub unsafe fn run(&self, index: u32, memory: Memory<'_>) -> Result<()> {
-        let mut worker = self.worker(index, memory)?;
+        let mut worker = self.worker(index, memory);
         let region = worker.region;
         let rows = region.n / region.inner;
         let time = region.n as u64 * u64::from(region.cost) / 1000;
@@ -71,7 +79,7 @@ impl Regions {
         memory: Memory<'_>,
         make: &dyn Fn(After<'_>) -> Result<()>,
     ) -> Result<()> {
-        let (common, _memory) = self.worker(index, memory)?.common()?;
+        let (common, _memory) = self.worker(index, memory).common()?;
         let region = common.region;
         make(&|k, first, end| {
             let mut worker = common.worker(k);
@@ -84,12 +92,11 @@ impl Regions {
     }
 
     /// This thread's view of a region's run, with the run's scratch memory.
-    fn worker<'a>(&'a self, index: u32, memory: Memory<'a>) -> Result<Worker<'a>> {
-        let isa = simd::isa().ok_or_else(|| error!(Internal, "a region without a machine"))?;
+    fn worker<'a>(&'a self, index: u32, memory: Memory<'a>) -> Worker<'a> {
         let region = &self.list[index as usize];
         let Memory { slots, scratch, .. } = memory;
         let arrays = scratch.wrapping_add(region.arrays);
-        Ok(Worker { isa, regions: self, region, slots, scratch, arrays, table: SmallVec::new(), spread: 0 })
+        Worker { regions: self, region, slots, scratch, arrays, table: SmallVec::new(), spread: 0 }
     }
 }
 
@@ -107,7 +114,6 @@ impl Region {
 
 /// What workers have in common.
 pub(super) struct Common<'a> {
-    isa: Isa,
     regions: &'a Regions,
     pub region: &'a Region,
     slots: &'a [*mut u8],
@@ -119,10 +125,10 @@ unsafe impl Sync for Common<'_> {}
 impl<'a> Common<'a> {
     /// The view of a worker.
     pub fn worker(&self, k: usize) -> Worker<'a> {
-        let Common { isa, regions, region, slots, .. } = *self;
+        let Common { regions, region, slots, .. } = *self;
         let scratch = self.scratch.at(k * region.scratch);
         let arrays = scratch.wrapping_add(region.arrays);
-        Worker { isa, regions, region, slots, scratch, arrays, table: SmallVec::new(), spread: 0 }
+        Worker { regions, region, slots, scratch, arrays, table: SmallVec::new(), spread: 0 }
     }
 }
 
@@ -131,8 +137,8 @@ impl<'a> Worker<'a> {
     pub fn common(&self) -> Result<(Common<'a>, Buffer)> {
         let mut memory = Buffer::allocate(self.region.scratch * pool::threads())?;
         let scratch = Disjoint(memory.as_mut_ptr());
-        let Worker { isa, regions, region, slots, .. } = *self;
-        Ok((Common { isa, regions, region, slots, scratch }, memory))
+        let Worker { regions, region, slots, .. } = *self;
+        Ok((Common { regions, region, slots, scratch }, memory))
     }
 
     /// Shares out blocks of rows.
@@ -228,6 +234,10 @@ impl Worker<'_> {
             let reduces = &regions.reduces[phase.reduces.0 as usize..phase.reduces.1 as usize];
             let columns = &regions.columns[phase.columns.0 as usize..phase.columns.1 as usize];
             if phase.by_row {
+                if phase.in_rows {
+                    self.rows(phase, r0, r1);
+                    return self.join_columns(columns, r0, r1);
+                }
                 for row in r0..r1 {
                     self.row(phase, reduces, r0, row);
                 }
@@ -265,6 +275,19 @@ impl Worker<'_> {
                 self.put(reduce, value, row, r0);
             }
         }
+    }
+
+    /// The rows `r0..r1` of a phase in one run.
+    unsafe fn rows(&mut self, phase: &Phase, r0: usize, r1: usize) {
+        self.fill(phase, r0, r0);
+        let code = &raw const self.regions.code[phase.code as usize];
+        if let Some(left) = self.table.last_mut() {
+            *left = std::ptr::without_provenance_mut(r1 - r0);
+        }
+        let Region { isa, inner, lane, .. } = *self.region;
+        let first = first_tile(inner, isa.lanes(lane));
+        // SAFETY: the caller's contract; a row has a tile at least.
+        unsafe { machine::run(isa, code, self.table.as_mut_ptr(), first, inner) };
     }
 
     /// One row of a phase.
@@ -368,34 +391,44 @@ impl Worker<'_> {
         &self.regions.places[phase.places.0 as usize..phase.places.1 as usize]
     }
 
-    /// Makes the pointer table of a row.
+    /// Makes the pointer table of a row; where a run goes through rows, with how far each place is from one to the next, and for
+    /// this one alone.
     fn fill(&mut self, phase: &Phase, row: usize, r0: usize) {
         let regions = self.regions;
         let places = &regions.places[phase.places.0 as usize..phase.places.1 as usize];
-        self.table.resize(places.len(), std::ptr::null_mut());
-        for (i, place) in places.iter().enumerate() {
+        self.table.clear();
+        for place in places {
             let at = self.address(place, row, r0);
-            self.table[i] = at;
+            self.table.push(at);
+        }
+        if phase.in_rows {
+            let number = std::ptr::without_provenance_mut;
+            self.table.extend(places.iter().map(|p| number(regions.distance(p).unwrap_or(0) as usize)));
+            self.table.push(number(1));
         }
     }
 
     /// Runs the program over the elements `from..end` of a row.
     unsafe fn tiles(&self, phase: &Phase, row: usize, from: usize, end: usize) {
-        let lanes = self.isa.lanes(self.region.lane);
+        let isa = self.region.isa;
+        let lanes = isa.lanes(self.region.lane);
         let code = &raw const self.regions.code[phase.code as usize];
-        let whole = from + (end - from) / lanes * lanes;
-        // SAFETY: whole tiles lie inside; the rest is either repeated from inside or staged.
+        let whole = from + ((end - from) & !(lanes - 1));
+        let last_first = phase.last_first && from < whole && whole < end;
+        // SAFETY: whole tiles lie inside; the rest is made with elements before it, or staged.
         unsafe {
-            if whole > from {
-                machine::run(self.isa, code, self.table.as_ptr(), from, whole);
+            if last_first {
+                // It is the only one: no whole tile ends where the row of this run does.
+                machine::run(isa, code, self.table.as_ptr(), end - lanes, 0);
             }
-            if whole == end {
+            if whole > from {
+                machine::run(isa, code, self.table.as_ptr(), from, whole);
+            }
+            if last_first || whole == end {
                 return;
             }
-            if phase.overlap && whole > from {
-                machine::run(self.isa, code, self.table.as_ptr(), end - lanes, end);
-            } else if phase.reach && row * self.region.inner + whole + lanes <= self.region.n {
-                machine::run(self.isa, code, self.table.as_ptr(), whole, end);
+            if phase.reach && row * self.region.inner + whole + lanes <= self.region.n {
+                machine::run(isa, code, self.table.as_ptr(), whole, end);
             } else {
                 self.staged(phase, whole, end - whole);
             }
@@ -436,7 +469,7 @@ impl Worker<'_> {
                 table[i] = table[i].add((from & (LANES - 1)) * self.region.lane);
             }
             let code = &raw const self.regions.code[phase.code as usize];
-            machine::run(self.isa, code, table.as_ptr(), 0, count);
+            machine::run(self.region.isa, code, table.as_mut_ptr(), 0, count);
             for (i, p) in arrays().filter(|(_, p)| p.written) {
                 let step = p.step as usize;
                 std::ptr::copy_nonoverlapping(stages[i], self.table[i].add(from * step), count * step);

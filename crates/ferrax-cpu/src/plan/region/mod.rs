@@ -88,8 +88,10 @@ impl Target for Machine {
     }
 }
 
-/// Rows shorter than this, which is a tile, run together, with what is theirs spread to full size.
-const SHORT: usize = 128;
+/// Rows shorter than this, which is a tile of narrow registers, run together, with what is theirs spread to full size.
+const SHORT: usize = 64;
+/// The same where rows are reduced: each one's accumulators take longer than that.
+const SHORT_REDUCED: usize = 128;
 /// Elements of a block of rows, about.
 const BLOCK: usize = 8 << 10;
 
@@ -134,7 +136,7 @@ pub(crate) struct Scratch {
 impl Scratch {
     pub fn new(roots: usize) -> Self {
         Scratch {
-            asm: Assembler::new(simd::isa().unwrap_or(Isa::NARROW)),
+            asm: Assembler::new(),
             stamp: vec![0; roots],
             val: vec![0; roots],
             spread: vec![Spread::Full; roots],
@@ -163,6 +165,7 @@ pub(super) struct Making {
     pub inner: usize,
     /// Bytes of a lane.
     pub lane: usize,
+    isa: Isa,
     pub short: bool,
     /// There is one phase, and it reduces nothing: results may take the place of operands.
     single: bool,
@@ -197,7 +200,7 @@ impl Planner<'_> {
         let full = |m: &Member| m.role == Role::Full;
         let any = inner == n && self.order.members[start as usize..end as usize].iter().all(full);
         let inner = product.filter(|columns| any && *columns > 1).unwrap_or(inner);
-        let mut m = self.making(item, (start, end), Shape { n, inner, lane });
+        let mut m = self.making(item, (start, end), Shape { n, inner, lane })?;
         m.phases.iter().for_each(|&(start, end)| self.chain(start, end));
         self.find_crossings(&m);
         self.region.arrays.clear();
@@ -225,6 +228,7 @@ impl Planner<'_> {
             n,
             inner,
             lane,
+            isa: m.isa,
             phases: (first_phase, self.out.regions.phases.len() as u32),
             columns: (first_column as u32, self.out.regions.columns.len() as u32),
             block,
@@ -246,16 +250,24 @@ impl Planner<'_> {
     }
 
     /// What is known of a region before its phases are made.
-    fn making(&self, item: u32, (start, end): (u32, u32), Shape { n, inner, lane }: Shape) -> Making {
+    fn making(&self, item: u32, (start, end): (u32, u32), Shape { n, inner, lane }: Shape) -> Result<Making> {
         let phases = self.split_phases(start, end);
-        let reduces = |m: &Member| matches!(m.role, Role::Reduce | Role::Columns);
-        let single = phases.len() == 1 && !self.order.members[start as usize..end as usize].iter().any(reduces);
-        Making {
+        let any = |f: fn(&Role) -> bool| {
+            self.order.members[start as usize..end as usize].iter().any(|member| f(&member.role))
+        };
+        let single = phases.len() == 1 && !any(|role| matches!(role, Role::Reduce | Role::Columns));
+        let Some(isa) = simd::isa() else { bail!(Internal, "a region without a machine") };
+        let alone = self.columns_alone(start, end);
+        let shortest = if any(|role| *role == Role::Reduce) { SHORT_REDUCED } else { SHORT };
+        let short = inner < n && (inner < shortest || (inner < 4 * SHORT_REDUCED && alone));
+        let narrow = inner < n.min(isa.lanes(lane)) && !short && !alone;
+        Ok(Making {
             item,
             n,
             inner,
             lane,
-            short: inner < n && (inner < SHORT || (inner < 4 * SHORT && self.columns_alone(start, end))),
+            isa: if narrow { Isa::NARROW } else { isa },
+            short,
             single,
             reusable: SmallVec::new(),
             phases,
@@ -265,7 +277,7 @@ impl Planner<'_> {
             cost: 0,
             streams: false,
             terms: SmallVec::new(),
-        }
+        })
     }
 
     /// Whether nothing but the operands of columns has to be spread, which is done once.
@@ -360,7 +372,7 @@ impl Planner<'_> {
         let over_rows = self.order.members[start as usize].role == Role::Row;
         self.region.phase += 1;
         self.region.more.clear();
-        self.region.asm.clear(m.lane);
+        self.region.asm.clear(m.isa, m.lane);
         let first_expand = self.out.regions.expands.len() as u32;
         let first_reduce = self.out.regions.reduces.len() as u32;
         let first_column = self.out.regions.columns.len() as u32;
@@ -372,6 +384,9 @@ impl Planner<'_> {
         }
         if m.single {
             m.reusable = self.reusable_operands(m, start, end);
+            if !m.reusable.is_empty() {
+                self.region.asm.in_place();
+            }
         }
         let mut late: SmallVec<[(Val, Place); 2]> = SmallVec::new();
         for at in start..end {
@@ -385,9 +400,16 @@ impl Planner<'_> {
         let asm = &mut self.region.asm;
         let folds = asm.places.iter().any(|p| matches!(p.src, Src::State(_)));
         let reach = folds && asm.places.iter().all(may_be_passed);
+        let reduces = (first_reduce, self.out.regions.reduces.len() as u32);
+        by_row = (by_row || reduces.0 < reduces.1) && !m.short && !over_rows;
         let empty = asm.code.is_empty();
+        let in_rows = by_row
+            && reduces.0 == reduces.1
+            && !empty
+            && m.inner >= m.isa.lanes(m.lane)
+            && asm.places.iter().all(|p| self.out.regions.distance(p).is_some());
         if !empty {
-            asm.finish();
+            asm.finish(!folds, in_rows);
         }
         m.tiles = m.tiles.max(asm.tiles);
         m.staged = m.staged.max(asm.places.iter().map(Place::staged).sum());
@@ -396,12 +418,11 @@ impl Planner<'_> {
         r.places.extend_from_slice(&asm.places);
         let code = r.code.len() as u32;
         r.code.extend_from_slice(&asm.code);
-        let reduces = (first_reduce, r.reduces.len() as u32);
-        by_row |= reduces.0 < reduces.1;
         r.phases.push(Phase {
             over_rows,
-            by_row: by_row && !m.short && !over_rows,
-            overlap: late.is_empty() && !folds,
+            by_row,
+            last_first: !folds,
+            in_rows,
             reach,
             code: if empty { NONE } else { code },
             places: (first_place, r.places.len() as u32),
@@ -586,7 +607,8 @@ impl Planner<'_> {
                 None => (self.region.array(row), false),
             };
             let in_scratch = matches!(src, Src::Scratch(_));
-            let streamed = outlives && !crosses && !shared && !in_scratch && row * (m.n / m.inner) >= streamed_from();
+            let alone = outlives && !crosses && m.reusable.is_empty() && !in_scratch;
+            let streamed = alone && row * (m.n / m.inner) >= streamed_from();
             m.streams |= streamed;
             let place = Place { streamed, ..Place::write(src, row, element) };
             self.region.home[root as usize] = Some(place);
