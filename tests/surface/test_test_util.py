@@ -200,6 +200,11 @@ def test_counts():
     with jtu.count_jit_and_pmap_lowerings() as count:
         f(1.0)
     assert count() == 0 and not ferrax.config.jax_log_compiles
+    # a program inside of another is traced, and neither lowered nor compiled by itself
+    for counter, programs in ((jtu.count_jit_tracing_cache_miss, 2), (jtu.count_jit_and_pmap_lowerings, 1)):
+        with counter() as count:
+            ferrax.jit(lambda x: ferrax.jit(lambda y: y * 2)(x) + 1)(1.0)
+        assert count() == programs
     with pytest.raises(AssertionError), jtu.assert_num_jit_and_pmap_compilations(0):
         f(jnp.ones(2))
     with jtu.count_device_put() as count:
