@@ -14,6 +14,7 @@ from ferrax import _ferrax, jvp as derivative, lax
 from ferrax._core import Array
 from ferrax._devices import device_put
 from ferrax._named_functions import name_function, named_function
+from ferrax._precisions import DotAlgorithmPreset
 from ferrax._primitives import Zero
 from ferrax.core import eval_jaxpr
 from ferrax.extend.core import jaxpr_as_fun
@@ -141,6 +142,11 @@ def _device_put(
     return [device_put(x, device) for x, device in zip(xs, devices, strict=True)]
 
 
+def _dot_general(bind: _Bind, x: Any, y: Any, *, precision: Any = None, **params: Any) -> Array:
+    named = precision.name if isinstance(precision, DotAlgorithmPreset) else precision
+    return bind(x, y, precision=named, **params)
+
+
 def _fft(bind: _Bind, x: Any, *, fft_type: Any, fft_lengths: Sequence[int]) -> Array:
     kind = fft_type.value if isinstance(fft_type, enum.Enum) else fft_type
     return bind(x, fft_type=kind, fft_lengths=tuple(fft_lengths))
@@ -158,6 +164,7 @@ TRANSLATED: dict[str, Callable[..., Any]] = {
     "conj": _conj,
     "custom_jvp_call": _custom_jvp_call,
     "device_put": _device_put,
+    "dot_general": _dot_general,
     "fft": _fft,
     "mul": _mul,
     "sharding_constraint": _sharding_constraint,

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from ferrax._precisions import DotAlgorithmPreset
+
 __all__ = ["completed"]
 
 _DTYPES = ("new_dtype", "dtype", "index_dtype", "input_dtype", "preferred_element_type")
-_OBJECTS = ("dimension_numbers", "mode")
+_OBJECTS = ("dimension_numbers", "mode", "precision")
 
 _UNARY = "cbrt cos exp exp2 expm1 log log1p logistic rsqrt sin sqrt tan tanh"
 
@@ -39,7 +41,7 @@ def _value(name: str, key: str, value: Any) -> Any:
     if key in _OBJECTS and isinstance(value, str):
         from ferrax._evaluate import _parsed
 
-        return _parsed(value)
+        return DotAlgorithmPreset.__members__.get(value) or _parsed(value)
     if key == "fft_type":
         from ferrax import lax
 

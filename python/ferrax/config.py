@@ -333,6 +333,9 @@ def _watches(read: Callable[[str], Any]) -> bool:
     return any(read(name) not in (None, False, "allow") for name in _WATCHING)
 
 
+#: What a context manager says that is given no value, by the name of its setting.
+NO_VALUE = "Context manager for {} config option requires an argument representing the new value for the config option."
+
 #: Settings that programs have made for themselves (`_src/_states.py`), by name.
 own_settings: dict[str, Any] = {}
 
@@ -651,7 +654,7 @@ class State:
     def __call__(self, new_val: Any = _UNSET) -> contextlib.AbstractContextManager[None]:
         if new_val is _UNSET:
             if self._default is _UNSET:
-                raise TypeError(f"the {self.__name__} context manager needs a value")
+                raise TypeError(NO_VALUE.format(self.__name__))
             new_val = self._default
         # a value that is JAX's, and that ferrax does not have, may decorate a test that never runs
         with contextlib.suppress(NotImplementedError):

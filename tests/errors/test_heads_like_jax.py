@@ -11,6 +11,13 @@ jax = pytest.importorskip("jax")
 
 # Each mistake is an expression; after `=>` stands what both messages contain.
 MISTAKES = """
+jnp.linalg.qr(jnp.ones((3, 3), jnp.float16)) => Unsupported dtype float16
+jnp.linalg.svd(jnp.ones((3, 3), jnp.bfloat16)) => Unsupported dtype bfloat16
+jnp.linalg.solve(jnp.ones(3), jnp.ones(3)) => left hand array must be at least two dimensional; got a.shape=(3,)
+jnp.linalg.solve(jnp.ones((2, 3, 3)), jnp.ones((2, 3))) => Invalid shapes for solve: (2, 3, 3), (2, 3).
+jnp.linalg.det(jnp.ones((2, 3))) => Argument to _det() must have shape [..., n, n], got (2, 3)
+jax.numpy_rank_promotion() => Context manager for numpy_rank_promotion config option requires an argument representing the new value for the config option.
+jnp.vectorize(lambda x, y: x, signature="(n),(n)->(n)")(jnp.ones(3), None) => Cannot pass None at locations {1} with signature='(n),(n)->(n)'
 grad(lambda x: x)("foo") => Argument
 jit(lambda x: x)("foo") => was passed to the function at path x.
 jit(lambda x: x)(np.ma.array([1, 2], mask=[True, False])) => numpy masked arrays are not supported

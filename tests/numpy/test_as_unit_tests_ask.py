@@ -263,6 +263,9 @@ def test_vectorized_functions_heed_ranks():
             f(np.ones((2, 3)), np.ones(3))
     with ferrax.numpy_rank_promotion("raise"):
         assert jnp.vectorize(jnp.add)(np.ones((2, 3)), 1.0).shape == (2, 3)
+    assert jnp.vectorize(jnp.sin)([0.0, 0.0]).tolist() == [0.0, 0.0]
+    with pytest.raises(ValueError, match=r"Cannot pass None at locations \{1\} with signature='\(n\),\(n\)->\(\)'"):
+        dot(np.ones(3), None)
     with pytest.raises(ValueError, match=r"Incompatible shapes for broadcasting: shapes=\[\(2,\), \(3,\)\]"):
         jnp.vectorize(jnp.add)(np.ones(2), np.ones(3))
 

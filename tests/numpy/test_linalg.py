@@ -185,6 +185,17 @@ def test_factors_of_any_shape(shape, dtype):
         close(q @ r, np.take_along_axis(x, order[..., None, :].astype(int), -1), dtype)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
+@pytest.mark.parametrize("shape", [(2, 2), (3, 3), (2, 7), (7, 2), (5, 8), (4, 12)])
+def test_singular_vectors_move_with_their_matrix(shape, dtype):
+    rng = np.random.default_rng(5)
+    with ferrax.enable_x64(True):
+        for _ in range(20):
+            x = rng.normal(size=shape) + (1j * rng.normal(size=shape) if dtype == np.complex64 else 0)
+            for a, b in zip(*(jnp.linalg.svd(x.astype(dtype) * by, full_matrices=False) for by in (1, 1.0001))):
+                np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3)
+
+
 def test_what_is_not_finite_gives_nan():
     x = jnp.full((3, 3), jnp.nan)
     for f in (jnp.linalg.eigvalsh, jnp.linalg.svdvals, jnp.linalg.eigvals):

@@ -167,3 +167,10 @@ def test_a_state_moves_on_under_jit():
     assert stateful.stateful_rng().key().shape == ()
     with pytest.raises(TypeError, match="needs an explicit seed"):
         ferrax.jit(lambda: stateful.stateful_rng().random())()
+
+
+@pytest.mark.parametrize("impl", ["rbg", "unsafe_rbg", "threefry2x32"])
+def test_shapes_of_samples_that_no_memory_holds(impl):
+    with ferrax.enable_checks(False):
+        made = ferrax.eval_shape(lambda seed: random.normal(random.key(seed, impl=impl), (10**12,)), 0)
+    assert made.shape == (10**12,) and made.dtype == np.float32

@@ -26,6 +26,13 @@ def test_forms():
     assert random.key(1, dtype=KEY.dtype).dtype == KEY.dtype
 
 
+@pytest.mark.parametrize(("dtype", "upper"), [(np.int16, 0), (np.int32, 0), (np.int64, 2**32 - 1)])
+def test_seeds_have_as_many_words_as_their_dtype(dtype, upper):
+    with ferrax.enable_x64(True):
+        for seed in (dtype(-2), np.asarray(dtype(-2)), jnp.asarray(dtype(-2))):
+            assert random.PRNGKey(seed).tolist() == [upper, 2**32 - 2]
+
+
 @pytest.mark.parametrize(
     "call, kind, text",
     [

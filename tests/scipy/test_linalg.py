@@ -380,6 +380,10 @@ def test_square_roots():
     # an eigenvalue on the negative axis has the root above the real axis
     close(sp.sqrtm(A), scipy_linalg.sqrtm(A.astype(np.float64)))
     assert np.isnan(np.asarray(sp.sqrtm(jnp.array([[0.0, 1.0], [0.0, 0.0]])))).all()
+    for narrow in (np.float16, jnp.bfloat16):
+        root = sp.sqrtm(jnp.array([[4.0, 0.0], [0.0, 9.0]], narrow))
+        assert root.dtype == np.complex64
+        close(root, np.diag([2.0, 3.0]))
 
 
 def test_functions_against_scipy(x64):

@@ -291,6 +291,8 @@ def test_gaussian_kde_samples_are_those_of_jax(data):
     got = stats.gaussian_kde(data, weights=WEIGHTS).resample(ferrax.random.key(3), (4,))
     wanted = jax.scipy.stats.gaussian_kde(data, weights=WEIGHTS).resample(jax.random.key(3), (4,))
     np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=1e-6)
+    raw = stats.gaussian_kde(data, weights=WEIGHTS).resample(ferrax.random.PRNGKey(3), (4,))
+    np.testing.assert_array_equal(raw, got)
     assert stats.gaussian_kde(data).resample(ferrax.random.key(0), (2, 3)).shape == (
         *np.atleast_2d(data).shape[:1],
         2,

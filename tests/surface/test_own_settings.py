@@ -26,8 +26,10 @@ def test_settings_are_changed_everywhere_and_in_blocks():
     for change in (lambda: jax.config.update("ferrax_test_enum", "zzz"), lambda: state("zzz")):
         with pytest.raises(ValueError, match="new enum value must be in"):
             change()
-    with pytest.raises(TypeError, match="needs a value"):
+    with pytest.raises(TypeError, match="Context manager for ferrax_test_enum config option requires an argument"):
         state()
+    with pytest.raises(Exception, match="Config option ferrax_test_enum already defined"):
+        config.bool_state("ferrax_test_enum", True, "For tests.")
     with pytest.raises(TypeError, match="bool"):
         bool(state)
     with pytest.raises(AttributeError, match="Unrecognized config option"):
@@ -42,6 +44,13 @@ def test_functions_are_traced_anew_where_a_setting_changes():
         assert f(3.0) == 15.0
     jax.config.update("ferrax_test_scale", 7)
     assert f(3.0) == 21.0
+
+
+def test_settings_that_are_yes_or_no_are_switched_on_by_a_block():
+    state = config.bool_state("ferrax_test_switch", False, "For tests.")
+    with state():
+        assert state.value
+    assert not state.value
 
 
 def test_hooks_are_told():
@@ -65,17 +74,20 @@ def test_hooks_are_told():
         (lambda n, d, h: config.optional_enum_state(n, ["a", "b"], d, h), None, "a", "c"),
     ],
 )
-def test_kinds(make, default, good, bad, monkeypatch):
-    state = make("ferrax_test_kind", default, "For tests.")
+def test_kinds(make, default, good, bad, monkeypatch, request):
+    name = f"ferrax_test_kind_{request.node.callspec.indices['make']}"
+    state = make(name, default, "For tests.")
     assert state.value == default
     with state(good):
         assert state.value == good
     if bad is not None:
-        with pytest.raises(ValueError, match="must be"):
+        with pytest.raises((ValueError, TypeError), match=r"must be (in|None or|of type)"):
             state(bad)
+        with pytest.raises(TypeError, match=r"Default value must be of type .*, got"):
+            make(f"{name}_wrong", 2.5, "For tests.")
     if isinstance(default, (str, int)):
-        monkeypatch.setenv("FERRAX_TEST_KIND", "0" if isinstance(default, int) else "z")
-        assert make("ferrax_test_kind", default, "For tests.").value == ("z" if isinstance(default, str) else 0)
+        monkeypatch.setenv(f"{name}_again".upper(), "0" if isinstance(default, int) else "z")
+        assert make(f"{name}_again", default, "For tests.").value == ("z" if isinstance(default, str) else 0)
 
 
 def test_helpers():

@@ -200,6 +200,11 @@ def test_counts():
     with jtu.count_jit_and_pmap_lowerings() as count:
         f(1.0)
     assert count() == 0 and not ferrax.config.jax_log_compiles
+    # a program inside of another is traced, and neither lowered nor compiled by itself
+    for counter, programs in ((jtu.count_jit_tracing_cache_miss, 2), (jtu.count_jit_and_pmap_lowerings, 1)):
+        with counter() as count:
+            ferrax.jit(lambda x: ferrax.jit(lambda y: y * 2)(x) + 1)(1.0)
+        assert count() == programs
     with pytest.raises(AssertionError), jtu.assert_num_jit_and_pmap_compilations(0):
         f(jnp.ones(2))
     with jtu.count_device_put() as count:
@@ -216,6 +221,13 @@ def test_programs_and_meshes():
     jtu.assert_dot_precision(None, jnp.dot, F32, F32)
     with pytest.raises(AssertionError):
         jtu.assert_dot_precision(ferrax.lax.Precision.HIGHEST, jnp.dot, F32, F32)
+    high, preset = ferrax.lax.Precision.HIGHEST, ferrax.lax.DotAlgorithmPreset.F32_F32_F32
+    for precision, wanted in ((high, (high, high)), (preset, preset)):
+        (equation,) = ferrax.make_jaxpr(lambda x: jnp.dot(x, x, precision=precision))(np.ones((2, 2))).eqns
+        assert equation.params["precision"] == wanted
+        again = ferrax.make_jaxpr(lambda x: equation.primitive.bind(x, x, **equation.params))(np.ones((2, 2), "f"))
+        assert again.eqns[-1].params["precision"] == wanted
+    jtu.assert_dot_precision(high, lambda x: jnp.dot(x, x, precision="highest"), F32)
     assert jtu.create_mesh((1,), ("x",)).shape == {"x": 1}
     with pytest.raises(unittest.SkipTest):
         jtu.create_mesh((1000,), ("x",))

@@ -320,8 +320,10 @@ pub(crate) fn svd<T: Field>(
     let mut memory = scratch(svd::svd_scratch::<T>(rows, cols, u_kind, v_kind, Par::Seq, spec))?;
     let stack = MemStack::new(&mut memory);
     let mut diagonal = vec![T::ZERO; rows.min(cols)];
-    let (u, v) = match vectors {
+    let mut vectors = vectors;
+    let (u, v) = match &mut vectors {
         Some([(u, m), (v, n)]) => {
+            let (m, n) = (*m, *n);
             // The solver leaves a block of whole factors of tall matrices as it finds it.
             u.fill(T::ZERO);
             v.fill(T::ZERO);
@@ -333,7 +335,20 @@ pub(crate) fn svd<T: Field>(
     let s = DiagMut::from_slice_mut(&mut diagonal);
     let done = svd::svd(matrix, s, u, v, Par::Seq, stack, spec).is_ok();
     real_parts(values, &diagonal);
+    if let Some([(u, _), (v, _)]) = vectors {
+        u.chunks_exact_mut(rows.max(1)).zip(v.chunks_exact_mut(cols.max(1))).take(values.len()).for_each(signed);
+    }
     Ok(done)
+}
+
+/// Gives a pair of singular vectors the sign for which the left one has a positive product with a fixed vector, which is
+/// at right angles to no vector of simple numbers: the solver's own sign depends on rounding errors.
+fn signed<T: Field>((u, v): (&mut [T], &mut [T])) {
+    let fixed = |i: usize| 1.0 / (i as f64 + std::f64::consts::PI);
+    let product = u.iter().enumerate().fold(T::R::ZERO, |sum, (i, x)| sum + x.re() * T::R::of_f64(fixed(i)));
+    if product < T::R::ZERO {
+        u.iter_mut().chain(v).for_each(|x| *x = -*x);
+    }
 }
 
 /// Scales a vector to norm one, its largest component to a real number.

@@ -13,7 +13,7 @@ from typing import Any
 
 from ferrax._src._flags import truth
 from ferrax._user_contexts import UserConfig
-from ferrax.config import own_settings
+from ferrax.config import NO_VALUE, own_settings
 
 _UNSET = object()
 _Hook = Callable[[Any], None] | None
@@ -30,6 +30,10 @@ class OwnState(UserConfig):
       read: the value of the variable's text.
       update_global_hook: called with each value for all threads.
       update_thread_local_hook: called with each value of one thread; with None where it has none of its own any more.
+      unsaid: the value of a context manager that is given none.
+
+    Raises:
+      Exception: there is a setting of the name, or the default is none of its values (a TypeError).
     """
 
     def __init__(
@@ -44,10 +48,14 @@ class OwnState(UserConfig):
         update_thread_local_hook: _Hook = None,
         include_in_jit_key: bool = False,
         include_in_trace_context: bool = False,
+        unsaid: Any = _UNSET,
     ) -> None:
         self.name = name.lower()
+        if self.name in own_settings:
+            raise Exception(f"Config option {self.name} already defined")
         text = os.environ.get(self.name.upper())
         super().__init__(parse(default if text is None else read(text)))
+        self._unsaid = unsaid
         self._parse, self._everywhere, self._here = parse, update_global_hook, update_thread_local_hook
         self.__name__ = self.name.removeprefix("jax_")
         self.__doc__ = f"Context manager of the setting `{self.name}`.\n\n{help}"
@@ -60,7 +68,9 @@ class OwnState(UserConfig):
             hook(value)
 
     def __bool__(self) -> bool:
-        raise TypeError(f"bool() of the {self.__name__} setting: use `.value` or call it as a context manager")
+        raise TypeError(
+            "bool() not supported for instances of type 'State' (did you mean to use 'State.value' instead?)"
+        )
 
     def _set(self, value: Any) -> None:
         value = self._parse(value)
@@ -68,9 +78,10 @@ class OwnState(UserConfig):
         self._tell(self._everywhere, value)
 
     def __call__(self, new_val: Any = _UNSET) -> Any:
-        if new_val is _UNSET:
-            raise TypeError(f"the {self.__name__} context manager needs a value")
-        return self._within(self._parse(new_val))
+        value = self._unsaid if new_val is _UNSET else new_val
+        if value is _UNSET:
+            raise TypeError(NO_VALUE.format(self.__name__))
+        return self._within(self._parse(value))
 
     @contextlib.contextmanager
     def _within(self, value: Any) -> Iterator[None]:
@@ -84,19 +95,23 @@ class OwnState(UserConfig):
             self._tell(self._here, entered.before[0] if entered.before else None)
 
 
-def _checked(what: str, fits: Callable[[Any], bool]) -> Callable[[Any], Any]:
+def _checked(what: str, fits: Callable[[Any], bool], error: type[Exception] = ValueError) -> Callable[[Any], Any]:
     """Gives values back that fit."""
 
     def check(value: Any) -> Any:
         if not fits(value):
-            raise ValueError(f"new {what}, got {value} of type {type(value)}.")
+            raise error(f"new {what}, got {value} of type {type(value)}.")
         return value
 
     return check
 
 
-def _maker(kind: Callable[[Any], Any], read: Callable[[str], Any], doc: str) -> Callable[..., OwnState]:
-    """A function that makes settings of one kind."""
+def _maker(
+    kind: Callable[[Any], Any], read: Callable[[str], Any], doc: str, first: Any = object, **made: Any
+) -> Callable[..., OwnState]:
+    """A function that makes settings of one kind, whose defaults are of a class, or of one of several."""
+    classes = first if isinstance(first, tuple) else (first,)
+    named = " or ".join("None" if c is type(None) else c.__name__ for c in classes)
 
     def make(
         name: str,
@@ -113,21 +128,23 @@ def _maker(kind: Callable[[Any], Any], read: Callable[[str], Any], doc: str) -> 
             OwnState._tell(validator, value)
             return value
 
-        return OwnState(name, default, help + extra_description, parse, read, **options)
+        if not isinstance(default, classes):
+            raise TypeError(f"Default value must be of type {named}, got {default} of type {type(default).__name__}")
+        return OwnState(name, default, help + extra_description, parse, read, **made, **options)
 
     make.__doc__ = doc
     return make
 
 
-def _typed(kind: Any, name: str) -> Callable[[Any], Any]:
-    return _checked(f"config value must be {name}", lambda value: isinstance(value, kind))
+_integer = _checked("int config value must be None or of type int", lambda v: isinstance(v, int))
+_text = _checked("string config value must be of type str", lambda v: isinstance(v, str), TypeError)
+_text_or_none = _checked("string config value must be None or of type str", lambda v: v is None or isinstance(v, str))
 
-
-bool_state = _maker(bool, truth, "A setting that is yes or no.")
-int_state = _maker(_typed(int, "an integer"), int, "A setting that is an integer.")
-float_state = _maker(float, float, "A setting that is a number.")
-string_state = _maker(_typed(str, "text"), str, "A setting that is text.")
-optional_string_state = _maker(_typed((str, type(None)), "None or text"), str, "A setting that is text, or None.")
+bool_state = _maker(bool, truth, "A setting that is yes or no.", bool, unsaid=True)
+int_state = _maker(_integer, int, "A setting that is an integer.", int)
+float_state = _maker(float, float, "A setting that is a number.", (float, int))
+string_state = _maker(_text, str, "A setting that is text.", str)
+optional_string_state = _maker(_text_or_none, str, "A setting that is text, or None.", (str, type(None)))
 string_or_object_state = _maker(lambda value: value, str, "A setting that is anything that can be hashed.")
 
 
@@ -136,7 +153,7 @@ def enum_state(
 ) -> OwnState:
     """A setting that is one of some texts."""
     kind = _checked(f"enum value must be in {enum_values}", lambda v: type(v) is str and v in enum_values)
-    return _maker(kind, str, "")(name, default, help, validator=extra_validator, **options)
+    return _maker(kind, str, "", str)(name, default, help, validator=extra_validator, **options)
 
 
 def optional_enum_state(
@@ -144,4 +161,4 @@ def optional_enum_state(
 ) -> OwnState:
     """A setting that is one of some texts, or None."""
     kind = _checked(f"enum value must be None or in {enum_values}", lambda v: v is None or v in enum_values)
-    return _maker(kind, str, "")(name, default, help, **options)
+    return _maker(kind, str, "", (str, type(None)))(name, default, help, **options)

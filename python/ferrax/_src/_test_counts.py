@@ -1,7 +1,8 @@
 """What is traced, lowered and put on devices in a block, counted; each gives a function of no arguments, the count.
 
-A jitted function is traced, lowered and compiled together here, so that the counters of these agree: each counts the
-programs of jitted functions that the block makes. Operations outside of `jit` are never compiled.
+A jitted function is traced, lowered and compiled together here, so that the counters of lowerings and compilations
+agree: each counts the programs that the block makes of jitted functions, those apart that stand inside of another
+program, which count as traced alone. Operations outside of `jit` are never compiled.
 Read next: `test_util.py`.
 """
 
@@ -14,6 +15,7 @@ from typing import Any
 
 from ferrax._logging import logger as _logger_of
 from ferrax.config import config
+from ferrax.extend.core import unsafe_am_i_under_a_jit_DO_NOT_USE
 
 _JIT = _logger_of("ferrax.jit")
 
@@ -34,22 +36,22 @@ class _Count:
 class _Compilations(logging.Filter):
     """Counts what `jax_log_compiles` logs, and lets through what would have been logged."""
 
-    def __init__(self, shown: bool):
+    def __init__(self, shown: bool, inner: bool):
         super().__init__()
         self.shown = shown
+        self.inner = inner
         self.count = _Count()
 
     def filter(self, record: logging.LogRecord) -> bool:
         said = record.getMessage()
-        self.count.value += said.startswith("Compiling ")
+        self.count.value += said.startswith("Compiling ") and (self.inner or not unsafe_am_i_under_a_jit_DO_NOT_USE())
         return self.shown or not said.startswith(("Compiling ", "Finished "))
 
 
 @contextlib.contextmanager
-def count_programs() -> Iterator[Callable[[], int]]:
-    """Counts the programs that jitted functions are traced to."""
+def _count_programs(inner: bool) -> Iterator[Callable[[], int]]:
     before = config.jax_log_compiles
-    counter = _Compilations(before)
+    counter = _Compilations(before, inner)
     _JIT.addFilter(counter)
     config.update("jax_log_compiles", True)
     try:
@@ -59,7 +61,16 @@ def count_programs() -> Iterator[Callable[[], int]]:
         config.update("jax_log_compiles", before)
 
 
-count_jit_tracing_cache_miss = count_programs
+def count_jit_tracing_cache_miss() -> Any:
+    """Counts the programs that jitted functions are traced to."""
+    return _count_programs(inner=True)
+
+
+def count_programs() -> Any:
+    """Counts the programs of jitted functions that stand in no other."""
+    return _count_programs(inner=False)
+
+
 count_jit_and_pmap_lowerings = count_programs
 count_jit_compilation_cache_miss = count_programs
 count_pjit_cpp_cache_miss = count_programs

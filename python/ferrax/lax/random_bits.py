@@ -22,7 +22,7 @@ from ferrax._out_sharding import put
 from ferrax._shapes import static_shape
 from ferrax.lax.conversion import bitcast_convert_type, convert_element_type
 from ferrax.lax.elementwise import mulhi
-from ferrax.lax.shape import broadcast_in_dim, iota, reshape
+from ferrax.lax.shape import broadcast_in_dim, broadcasted_iota, iota, reshape
 from ferrax.lax.slicing import concatenate, slice_in_dim
 from ferrax.typing import ArrayLike, DTypeLike
 
@@ -138,24 +138,34 @@ def _generated(state: Array, shape: tuple[int, ...], dtype: Any, algorithm: Rand
         blocks, bits = _threefry_bits(key, (low, high), (*shape, 2) if double else shape, double)
     else:
         blocks = -(-size * (2 if double else 1) // 4)
-        first, second = _plus(low, high, iota(np.uint32, blocks))
+        first, second = _plus(low, high, *_counted(blocks))
         # the key is the upper half of a counter of 128 bits, too
         wraps = convert_element_type(second < high, np.uint32)
         block = philox(key, (first, second, *_plus(*key, wraps)))
         bits = _in_turn(block, 0)[: size * (2 if double else 1)]
     bits = reshape(bits, (*shape, 2) if double else shape)
     bits = bitcast_convert_type(bits, np.uint64) if double else convert_element_type(bits, dtype)
-    following = _plus(low, high, np.uint32(blocks))
+    following = _plus(low, high, np.uint32(blocks & _LOW_WORD), np.uint32(blocks >> 32))
     after = concatenate([words[:2], *(reshape(word, (1,)) for word in following)], 0)
     if state.dtype == np.uint64:
         after = bitcast_convert_type(reshape(after, (2, 2)), np.uint64)
     return after, bits
 
 
-def _plus(low: Any, high: Any, by: Any) -> tuple[Any, Any]:
-    """A number of 64 bits, in two words, plus one of 32 bits."""
+def _plus(low: Any, high: Any, by: Any, turns: Any = None) -> tuple[Any, Any]:
+    """A number of 64 bits, in two words, plus one whose upper word, 0 where none is given, comes last."""
     total = low + by
-    return total, high + convert_element_type(total < low, np.uint32)
+    upper = high + convert_element_type(total < low, np.uint32)
+    return total, upper if turns is None else upper + turns
+
+
+def _counted(count: int) -> tuple[Array] | tuple[Array, Array]:
+    """The numbers below one: their lower words, and the upper ones where any is not 0."""
+    if count <= _LOW_WORD:
+        return (iota(np.uint32, count),)
+    square = (-(-count // (_LOW_WORD + 1)), _LOW_WORD + 1)
+    low, high = (reshape(broadcasted_iota(np.uint32, square, axis), (math.prod(square),))[:count] for axis in (1, 0))
+    return low, high
 
 
 def _in_turn(parts: Sequence[Array], axis: int) -> Array:
@@ -178,13 +188,14 @@ def _threefry_bits(
     axis = len(whole) - 1 if double else even[0] if even else whole.index(max(whole))
     half = (*whole[:axis], -(-whole[axis] // 2), *whole[axis + 1 :])
     blocks = math.prod(half)
-    words = threefry(key, _plus(*counter, iota(np.uint32, blocks)))
+    words = threefry(key, _plus(*counter, *_counted(blocks)))
     return blocks, slice_in_dim(_in_turn([reshape(word, half) for word in words], axis), 0, whole[axis], axis=axis)
 
 
 # how far words are turned in the rounds of two groups, which alternate
 _TURNS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = np.uint32(0x1BD11BDA)
+_LOW_WORD = 2**32 - 1
 
 
 def threefry(key: tuple[Any, Any], block: tuple[Any, Any]) -> tuple[Any, Any]:

@@ -18,7 +18,7 @@ from ferrax._boundary import shielded
 from ferrax._core import asarray
 from ferrax.config import config
 from ferrax.numpy import _shape
-from ferrax.numpy._args import Array, ArrayLike, common_shape, entries, normalize_axis, require, to_array
+from ferrax.numpy._args import Array, ArrayLike, common_shape, entries, normalize_axis, to_array
 
 __all__ = ["apply_along_axis", "apply_over_axes", "vectorize"]
 
@@ -179,7 +179,7 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = f
       The vectorized function.
 
     Raises:
-      ValueError: when called, for a signature that does not parse or shapes that do not fit it.
+      ValueError: when called, for a signature that does not parse, shapes that do not fit it, or None for an array.
 
     >>> import ferrax.numpy as jnp
     >>> dot = jnp.vectorize(lambda x, y: (x * y).sum(), signature="(n),(n)->()")
@@ -205,10 +205,7 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = f
                 merged[i] = value
             return pyfunc(*merged, **kwargs)
 
-        values = [args[i] for i in dynamic]
-        for i, value in zip(dynamic, values):
-            require(f"vectorize (argument {i})", value)
-        arrays = [asarray(v) for v in values]
+        arrays = [asarray(args[i]) for i in dynamic]
         parsed = None if signature is None else _parse_signature(signature)
         if parsed is None:
             cores: CoreDims = [()] * len(arrays)
@@ -218,6 +215,9 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = f
                 raise TypeError(
                     f"wrong number of positional arguments: expected {len(cores)}, got {len(given)} {context}"
                 )
+            missing = {n for n, i in enumerate(given) if args[i] is None}
+            if any(cores[n] for n in missing):
+                raise ValueError(f"Cannot pass None at locations {missing} with {signature=}")
             cores = [core for core, i in zip(cores, given) if args[i] is not None]
             sizes: dict[str, int] = {}
             for x, names in zip(arrays, cores):

@@ -57,6 +57,8 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     Array([1., 2.], dtype=float32)
     """
     x, y = promote_inexact("jnp.linalg.solve", a, b)
+    if x.ndim < 2:
+        raise ValueError(f"left hand array must be at least two dimensional; got a.shape={x.shape}")
     check_square("solve", x)
     if y.ndim == 0 or y.shape[-1 if y.ndim == 1 else -2] != x.shape[-1]:
         raise ValueError(
@@ -195,7 +197,7 @@ def det(a: ArrayLike) -> Array:
     Array(7., dtype=float32)
     """
     (x,) = promote_inexact("jnp.linalg.det", a)
-    check_square("det()", x)
+    check_square("_det()", x)
     match x.shape[-1]:
         case 0:
             return _creation.ones(x.shape[:-2], x.dtype)

@@ -130,7 +130,7 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
         return c / c
     from ferrax.numpy._diagonal import diagonal
 
-    deviation = lax.sqrt(lax.real(diagonal(c)) if dtype_kind(c.dtype) == "c" else diagonal(c))
+    deviation = lax.sqrt(lax.real(diagonal(c)) if dtype_kind(c.dtype) == "c" else diagonal(c)).astype(c.dtype)
     c = c / lax.expand_dims(deviation, (1,)) / lax.expand_dims(deviation, (0,))
     if dtype_kind(c.dtype) == "c":
         clip = lambda v: lax.clamp(asarray(-1, v.dtype), v, asarray(1, v.dtype))

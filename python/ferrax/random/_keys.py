@@ -139,10 +139,11 @@ def _seeded(function: str, seed, impl: PRNGImpl):
             raise TypeError(f"PRNG key seed must be an integer; got {short(seed)}")
         if isinstance(seed, int) and not -(2**63) <= seed < 2**63:
             raise OverflowError(f"Python int {seed} is too large for a PRNG key seed of 64 bits")
+        own = getattr(seed, "dtype", None)
         seed = np.asarray(seed)
         if np.issubdtype(seed.dtype, np.integer):
-            # a seed wider than the default integer loses its high bits, as in JAX
-            width = jnp.zeros((), int).dtype.itemsize * 8
+            # a seed wider than the default integer loses its high bits, and one of 32 bits has none, as in JAX
+            width = 8 * min(jnp.zeros((), int).dtype.itemsize, max(4, getattr(own, "itemsize", 8)))
             wrapped = [int(v) & (2**width - 1) for v in seed.reshape(-1)]
             seed = np.array(wrapped, f"uint{width}").view(f"int{width}").reshape(seed.shape)
     if np.ndim(seed):

@@ -77,8 +77,8 @@ def solve_shaped(name: str, a: Array, b: Array, solve: Callable[[Array, Array], 
     vector = b.ndim == 1
     if warn and not vector and a.ndim == b.ndim + 1 and a.shape[-1] == b.shape[-1]:
         warnings.warn(
-            f"ferrax.scipy.linalg.{name}: a right-hand side of shape {b.shape} counts as one vector for each matrix. "
-            f"This is deprecated: it will count as matrices. Pass b[..., None], and squeeze(-1) the result.",
+            f"jax.scipy.linalg.{name}: batched 1D solves with b.ndim > 1 are deprecated: b of shape {b.shape}, one "
+            "vector for each matrix here, will count as matrices. Pass b[..., None], and squeeze(-1) the result.",
             FutureWarning,
             stacklevel=3,
         )

@@ -239,7 +239,8 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     if blocksize > 1:
         raise NotImplementedError("scipy.linalg.sqrtm with blocksize > 1 is not implemented")
     (x,) = inexact("sqrtm", A)
-    return _sqrtm(square("sqrtm", "A", x))
+    # matrices of 16-bit floats have no Schur form of their own
+    return _sqrtm(square("sqrtm", "A", to_complex(x) if x.dtype.itemsize == 2 else x))
 
 
 def _parlett(t: Array, values: Array) -> Array:

@@ -60,7 +60,7 @@ def block_diag(*arrs: ArrayLike) -> Array:
     )
     for i, x in enumerate(blocks):
         if x.ndim > 2:
-            raise ValueError(f"Arguments to scipy.linalg.block_diag must have at most 2 dimensions, got shape "
+            raise ValueError(f"Arguments to jax.scipy.linalg.block_diag must have at most 2 dimensions, got shape "
                              f"{x.shape} at argument {i}.")  # fmt: skip
     blocks = [lax.expand_dims(x, tuple(range(2 - x.ndim))) for x in blocks]
     width, before, rows = sum(x.shape[1] for x in blocks), 0, []

@@ -78,7 +78,7 @@ def minimize(fun: Callable[..., Array], x0: ArrayLike, args: tuple = (), *, meth
     Array([3., 3.], dtype=float32)
     """
     if not isinstance(args, tuple):
-        raise TypeError(f"args argument to scipy.optimize.minimize must be a tuple, got {args}")
+        raise TypeError(f"args argument to jax.scipy.optimize.minimize must be a tuple, got {args}")
     methods = {"bfgs": bfgs, _LIMITED: lbfgs}
     if method.lower() not in methods:
         raise ValueError(f"Method {method} not recognized; methods are 'BFGS' and '{_LIMITED}'.")

@@ -300,7 +300,7 @@ class gaussian_kde:
         """
         from ferrax.random import _continuous, _discrete, _keys
 
-        point_key, noise_key = _keys.split_keys(key, 2)
+        point_key, noise_key = _keys.split(key)
         dtype = self.dataset.dtype
         chosen = _discrete.choice(point_key, self.n, shape=shape, p=self.weights)
         center = lax.full((self.d,), 0, dtype)

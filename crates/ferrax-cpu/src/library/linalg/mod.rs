@@ -29,7 +29,7 @@ pub fn run(op: LinalgOp, ins: &[In<'_>], outs: &mut [Out<'_>]) -> Result<()> {
         DType::F64 => typed::<f64>(op, ins, outs),
         DType::C64 => typed::<c32>(op, ins, outs),
         DType::C128 => typed::<c64>(op, ins, outs),
-        other => bail!(NotImplemented, "the CPU engine has no {op:?} of {other}"),
+        other => bail!(NotImplemented, "Unsupported dtype {other}: the CPU engine has no {op:?} of it"),
     }
 }
 
