@@ -60,6 +60,9 @@ def primal_tangent_dtype(primal_dtype: Any, tangent_dtype: Any, name: str | None
       tangent_dtype: the dtype of their tangents.
       name: what it is called; by default made of the two.
 
+    Returns:
+      The dtype: equal to others of the same parts, with `primal_dtype`, `tangent_dtype` and `name`.
+
     >>> import ferrax
     >>> ferrax.experimental.primal_tangent_dtype("int8", "bfloat16")
     PrimalTangentDType{i8/bf16}
