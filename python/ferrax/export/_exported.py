@@ -75,7 +75,7 @@ class DisabledSafetyCheck:
 
     >>> import ferrax as jax
     >>> jax.export.DisabledSafetyCheck.platform()
-    DisabledSafetyCheck.platform()
+    platform
     """
 
     _impl: str
