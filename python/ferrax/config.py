@@ -520,12 +520,12 @@ def _override(name: str, value: Any) -> Iterator[None]:
             _ferrax.leave(token)
         return
     saved = dict(_overrides.values)
-    _overrides.values = {**saved, name: value}
     undo: list[Callable[[], None]] = []
     if name == "jax_default_device":
         previous = _with_device(_ferrax.enter_default_device, value)
         undo.append(lambda: _ferrax.restore_default_device(previous))
-    elif name in ("jax_numpy_rank_promotion", "jax_numpy_dtype_promotion"):
+    _overrides.values = {**saved, name: value}
+    if name in ("jax_numpy_rank_promotion", "jax_numpy_dtype_promotion"):
         for flag, on in _promotion_flags(name, value):
             token = _ferrax.enter_flag(flag, on)
             undo.append(partial(_ferrax.leave, token))
