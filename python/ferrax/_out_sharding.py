@@ -89,4 +89,4 @@ def put(x: Any, sharding: Any, function: str) -> Any:
         and not function.endswith("full_like")
     ):
         sharding = _placement.whole_spec(sharding, x)
-    return _placement.put(x, sharding)
+    return _placement.put(x, sharding, typed=function not in ("full", "full_like", *_ANY))

@@ -14,7 +14,6 @@ PLANNED: dict[str, frozenset[str]] = {
     "ferrax.experimental": frozenset(
         [
             "EArray",
-            "primal_tangent_dtype",
         ]
     ),
     "ferrax.experimental.pallas": frozenset(

@@ -47,6 +47,9 @@ class RefEffect(JaxprInputEffect):
 
     name = "Ref"
 
+    def __str__(self) -> str:
+        return f"{self.name}<{self.input}>"
+
 
 class ReadEffect(RefEffect):
     """A read."""

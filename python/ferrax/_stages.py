@@ -544,8 +544,10 @@ class Compiled(_Stage):
 
     @property
     def out_info(self) -> Any:
-        """Types of the results, with their shardings, as a tree of `ShapeDtypeStruct`."""
-        placed = lambda s, sharding: s.update(sharding=sharding, weak_type=False)
+        """Types of the results, with their formats, as a tree of `ShapeDtypeStruct`."""
+        from ferrax.experimental.layout import row_by_row
+
+        placed = lambda s, sharding: s.update(sharding=row_by_row(s.shape, sharding), weak_type=False)
         return tree_util.tree_map(placed, super().out_info, self.output_shardings)
 
     def call(self, *args: Any, **kwargs: Any) -> Any:

@@ -305,23 +305,26 @@ def _axes(axis_tree: Any, values: Any) -> list[Any]:
     return [leaf.axis for leaf in tree_util.tree_leaves(spread)]
 
 
-def safe_map(f: Callable[..., Any], *args: Sequence[Any]) -> list[Any]:
+def safe_map(f: Callable[..., Any] | None = None, /, *args: Sequence[Any]) -> list[Any]:
     """`map` over lists that must be of one length.
 
     Args:
       f: function.
-      *args: sequences.
+      *args: sequences, one at least.
 
     Returns:
       A list.
 
     Raises:
       ValueError: lengths differ.
+      TypeError: there is no sequence.
 
     >>> import ferrax as jax
     >>> jax.api_util.safe_map(lambda x, y: x + y, [1, 2], [3, 4])
     [4, 6]
     """
+    if f is None or not args:
+        raise TypeError("safe_map requires at least 2 arguments")
     return [f(*row) for row in same_lengths("safe_map()", args)]
 
 

@@ -322,6 +322,17 @@ def _set_compilation_cache(folder: Any, on: bool, most: int, seconds: float, siz
     _ferrax.set_compilation_cache(used, None if most < 0 else most, seconds, max(size, 0), strict)
 
 
+def _with_device(use: Callable[[Any], Any], value: Any) -> Any:
+    """What a function does with a default device; ValueError for what is none."""
+    try:
+        return use(value)
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(
+            "jax.default_device must be passed either a Device object (e.g. `jax.devices('cpu')[0]`) or a platform "
+            f"name string like 'cpu' or 'gpu', got: {value!r}. {error}"
+        ) from None
+
+
 def _promotion_flags(name: str, value: str) -> list[tuple[str, bool]]:
     if name == "jax_numpy_rank_promotion":
         return [("rank_promotion_raise", value == "raise"), ("rank_promotion_warn", value == "warn")]
@@ -375,7 +386,7 @@ class Config:
             _ferrax.set_flag(_FLAGS[name][0], value)
             return
         if name == "jax_default_device":
-            _ferrax.set_default_device(value)
+            _with_device(_ferrax.set_default_device, value)
         elif name in ("jax_platforms", "jax_platform_name"):
             _ferrax.set_platforms([p.strip() for p in (value or "").split(",") if p.strip()])
         elif name == "jax_num_cpu_devices" and value != -1:
@@ -512,12 +523,12 @@ def _override(name: str, value: Any) -> Iterator[None]:
             _ferrax.leave(token)
         return
     saved = dict(_overrides.values)
-    _overrides.values = {**saved, name: value}
     undo: list[Callable[[], None]] = []
     if name == "jax_default_device":
-        previous = _ferrax.enter_default_device(value)
+        previous = _with_device(_ferrax.enter_default_device, value)
         undo.append(lambda: _ferrax.restore_default_device(previous))
-    elif name in ("jax_numpy_rank_promotion", "jax_numpy_dtype_promotion"):
+    _overrides.values = {**saved, name: value}
+    if name in ("jax_numpy_rank_promotion", "jax_numpy_dtype_promotion"):
         for flag, on in _promotion_flags(name, value):
             token = _ferrax.enter_flag(flag, on)
             undo.append(partial(_ferrax.leave, token))

@@ -55,8 +55,11 @@ _ABSTRACT = {"f": np.floating, "i": np.signedinteger, "u": np.unsignedinteger}
 
 def _scalar_class(dtype: Any) -> type:
     """The scalar type behind anything that says a dtype."""
-    if isinstance(dtype, _ferrax.KeyTy) or getattr(dtype, "type", None) is prng_key:
+    kind = getattr(dtype, "type", None)
+    if isinstance(dtype, _ferrax.KeyTy):
         return prng_key
+    if isinstance(kind, type) and issubclass(kind, extended):
+        return kind
     if isinstance(dtype, type) and issubclass(dtype, np.generic):
         return dtype
     return np.dtype(dtype).type

@@ -175,6 +175,7 @@ def test_platforms():
     assert again(anywhere).call(1.0) == jnp.sin(1.0)
     assert export.export(f, platforms=("cpu", "cuda"))(1.0).platforms == ("cpu", "cuda")
     assert export.DisabledSafetyCheck.custom_call("f").is_custom_call() == "f"
+    assert repr(export.DisabledSafetyCheck.custom_call("f")) == "custom_call:f"
     assert export.DisabledSafetyCheck.platform().is_custom_call() is None
 
 

@@ -37,6 +37,17 @@ def scanned(x, v, **_):
 
 
 PROGRAMS = {
+    "repeats": lambda x, **_: (
+        jnp.repeat(x, x.shape[0], axis=1),
+        jnp.repeat(x[:, 0], x.shape[1] + 1),
+        x.repeat(x.shape[1], axis=0),
+        jnp.repeat(np.float32(5), x.shape[0]),
+    ),
+    "traces": lambda x, t, m, **_: (
+        jnp.trace(jnp.round(8 * x)),
+        jnp.trace(jnp.round(8 * t), 1, 2, 1),
+        jnp.linalg.trace(jnp.round(8 * m), offset=-1),
+    ),
     "padding by edges": lambda x, **_: [jnp.pad(x, 2, mode=m) for m in ("edge", "reflect", "symmetric", "wrap")],
     "one place left out": lambda x, **_: (jnp.delete(x, 0, axis=1), jnp.delete(x[:, 0], -1)),
     "classes": lambda x, i, **_: nn.one_hot(i, x.shape[1]),

@@ -114,6 +114,39 @@ CASES = {
             grads = jax.jit(jax.grad(lambda a, b: f(a, b).sum(), argnums=(0, 1)))(a, b)
             assert [spec(g) for g in grads] == [P("X", "Y"), P("Y", None)]
     """,
+    "reshard says nothing of axes of type Auto": """
+        from ferrax.sharding import use_abstract_mesh
+        numbers = np.arange(16.0).reshape(8, 2)
+        mesh = mesh_of((2, 2), ("X", "Y"), Auto)
+        with jax.set_mesh(mesh):
+            x = jax.device_put(numbers, P("X", "Y"))
+            @jax.jit
+            def f(x):
+                with use_abstract_mesh(mesh.abstract_mesh.update_axis_types({"X": Explicit, "Y": Explicit})):
+                    z = jnp.sin(reshard(x * 2, P(None, "Y")))
+                return reshard(z, P(None, None))
+            assert spec(f(x)) == P(None, "Y") and near(f(x), np.sin(numbers * 2))
+            @partial(explicit_axes, axes="Y", in_sharding=P(None, "Y"))
+            def square(y):
+                return jnp.einsum("ab,bc->ac", y, y.T, out_sharding=P(None, "Y"))
+            assert spec(jax.jit(square)(x)) == P("X", "Y") and near(jax.jit(square)(x), numbers @ numbers.T)
+        mesh = mesh_of((2,), ("X",))
+        with jax.set_mesh(mesh):
+            x = jax.device_put(numbers, P("X"))
+            @jax.jit
+            def g(x):
+                with use_abstract_mesh(mesh.abstract_mesh.update_axis_types({"X": Auto})):
+                    return reshard(x, P(None, None))
+            assert g(x).sharding == NamedSharding(mesh.update(axis_types=(Auto,)), P("X"))
+            with jax.set_mesh(mesh_of((2,), ("X",), Auto)):
+                y = jnp.ones(8)
+            kinds = [z.sharding.mesh.axis_types for z in jax.jit(lambda x, y: (x, y))(x, y)]
+            assert kinds == [(Explicit,), (Auto,)]
+        mesh = mesh_of((2, 2), ("X", "Y"), Auto)
+        for asked, got in [(P(P.UNCONSTRAINED, "Y", None), P(None, "Y")), (P("X", P.UNCONSTRAINED, None), P("X"))]:
+            put = lambda x: lax.with_sharding_constraint(x, NamedSharding(mesh, asked))
+            assert spec(jax.jit(put)(np.ones((2, 8, 8)))) == got
+    """,
     "memory of a device, and of its host": """
         mesh = mesh_of((4, 2), ("X", "Y"), Auto)
         on_host = NamedSharding(mesh, P("X"), memory_kind="pinned_host")

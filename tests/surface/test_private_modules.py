@@ -57,7 +57,6 @@ WITH_MEANING = [
     ("abstract_arrays", "ShapedArray array_types numpy_scalar_types"),
 ]
 WITHOUT = [
-    ("blocked_sampler", "blocked_fold_in sample_block"),
     ("clusters", "ClusterEnv"),
     ("clusters.cluster", "ClusterEnv"),
     ("compilation_cache_interface", "CacheInterface"),

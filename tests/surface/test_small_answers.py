@@ -185,3 +185,11 @@ def test_parts_of_devices():
     sharding = jax.NamedSharding(jax.make_mesh((1,), ("a",), devices=[device]), jax.P("a"))
     parts = common_devices_indices_map(sharding, (4, 2))
     assert list(parts) == [device] and np.zeros((4, 2))[parts[device]].shape == (4, 2)
+
+
+@pytest.mark.parametrize("value", ["rocket", 3])
+def test_default_devices_that_are_none(value):
+    for use in (lambda: jax.default_device(value).__enter__(), lambda: jax.config.update("jax_default_device", value)):
+        with pytest.raises(ValueError, match=r"jax.default_device must be passed either a Device object .*, got: "):
+            use()
+    assert jax.config.jax_default_device is None

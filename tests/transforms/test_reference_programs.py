@@ -151,7 +151,7 @@ def test_programs_of_types():
     assert jaxpr.effects == {types.WriteEffect(x), types.AccumEffect(x), types.ReadEffect(x)}
     assert all(isinstance(effect, types.RefEffect) for effect in jaxpr.effects)
     assert jaxpr.eqns[0].invars[0] == x
-    assert repr(types.ReadEffect(x)).startswith("ReadEffect(")
+    assert repr(types.ReadEffect(x)).startswith("ReadEffect(") and str(types.ReadEffect(3)) == "Read<3>"
     assert jaxpr.pretty_print(use_color=False) == str(jaxpr)
     assert "a[...] += 2:i32[]" in str(jaxpr)
 

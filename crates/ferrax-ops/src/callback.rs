@@ -293,7 +293,7 @@ fn callback_batch(
 ) -> Result<(Values, BatchDims)> {
     // Devices call in their order.
     if p.ordered && !axis.devices && op.is(&IO_CALLBACK) {
-        bail!(Value, "Cannot `vmap` ordered IO callback.");
+        bail!(Value, "Cannot `vmap` ordered IO callback: ordered IO effects are not supported in vmap.");
     }
     if p.vmap_method == VmapMethod::Unsupported && !axis.devices {
         bail!(

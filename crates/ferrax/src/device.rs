@@ -369,7 +369,7 @@ pub fn where_told<'a>(
         return Ok(None);
     }
     let all: Vec<Value> = std::iter::once(x).chain(places).cloned().collect();
-    let told = place(&all, |i| format!("operand {i} of {operation}"))?.device;
+    let told = place(&all, |i| format!("argument {i} of {operation}"))?.device;
     if a.committed() || told.is_sharded() {
         return Ok(None);
     }

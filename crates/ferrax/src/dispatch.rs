@@ -106,7 +106,7 @@ pub fn evaluate(op: &OpRef, args: &[Value]) -> Result<Values> {
         let array = crate::executable::materialize(args[0].clone())?;
         return Ok(smallvec::smallvec![Value::Array(device::copied(&array, array.aval().weak, p.sharding.0, true)?)]);
     }
-    let told = device::place(args, |i| format!("operand {i} of {}", op.name()))?;
+    let told = device::place(args, |i| format!("argument {i} of {}", op.name()))?;
     let results = match told.device.cut() {
         Some(_) => {
             let asked = asked(op, args)?;

@@ -8,6 +8,12 @@ import ml_dtypes
 import numpy as np
 
 from ferrax import _ferrax, dtypes as _dtypes
+from ferrax._extended_dtypes import (
+    ExtendedDType as ExtendedDType,
+    PrimalTangentDType as PrimalTangentDType,
+    primal_tangent_dtype as primal_tangent_dtype,
+    primal_tangent_dtype_scalar as primal_tangent_dtype_scalar,
+)
 from ferrax._src._public import names_of
 from ferrax.config import config as _config
 from ferrax.dtypes import TypePromotionError as TypePromotionError
@@ -64,10 +70,6 @@ _dtype_to_32bit_dtype = {
 
 #: One-bit integers, which ml_dtypes has not.
 int1 = uint1 = None
-
-
-class ExtendedDType:
-    """What dtypes that libraries define derive from; arrays of them are not supported."""
 
 
 def default_int_dtype() -> np.dtype:
@@ -185,6 +187,8 @@ def to_complex_dtype(dtype: Any) -> np.dtype:
 
 def short_dtype_name(dtype: Any) -> str:
     """A dtype's name as programs print it: `f32`, `i8`, `bool`."""
+    if isinstance(dtype, ExtendedDType):
+        return str(dtype)
     name = dtype.name
     for long, short in (("bfloat", "bf"), ("float", "f"), ("uint", "u"), ("int", "i"), ("complex", "c")):
         if name.startswith(long):

@@ -1,7 +1,29 @@
 """Meshes for devices that there are."""
 
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
 from ferrax._src._public import names_of
 from ferrax._src._unprovided import unprovided_names
+from ferrax.experimental._tpu_meshes import (
+    MIXED as _TRANSPOSE_TRICKS,
+    RING_OF_TRAY as _TRAY_RING_ORDER,
+    assigned as _assigned,
+    contiguous as _transpose_trick,
+    grid_of as _get_physical_tpu_mesh,
+    over_grid as _generate_logical_mesh,
+    prime_factors as _get_prime_factors,
+)
+
+__all__ = [
+    "_TRANSPOSE_TRICKS",
+    "_TRAY_RING_ORDER",
+    "_get_physical_tpu_mesh",
+    "_get_prime_factors",
+    "_transpose_trick",
+]
 
 #: Kinds of TPUs, as their devices say.
 _TPU_V2, _TPU_V3, _TPU_V4, _TPU_V4_LITE = "TPU v2", "TPU v3", "TPU v4", "TPU v4 lite"
@@ -10,9 +32,15 @@ _TPU_V6_LITE, _TPU_7, _TPU_7X, _TPU_8I = "TPU v6 lite", "TPU7", "TPU7x", "TPU8i"
 
 __getattr__ = unprovided_names(
     __name__,
-    "_TRANSPOSE_TRICKS _TRAY_RING_ORDER _create_device_mesh_for_nd_torus _enumerate_feasible_logical_axis_assignments "
-    "_create_device_mesh_for_nd_torus_splitting_axes _generate_logical_mesh _get_physical_tpu_mesh _get_prime_factors "
-    "_prefer_first_logical_axis_assignment _transpose_trick",
-    "meshes follow no TPU's wires",
+    "_enumerate_feasible_logical_axis_assignments _prefer_first_logical_axis_assignment",
+    "an axis is given the best of all ways to divide it, in one step",
     names_of(__name__, "ferrax.experimental.mesh_utils"),
 )
+
+
+def _create_device_mesh_for_nd_torus(
+    physical_mesh: np.ndarray[Any, Any], mesh_shape: Sequence[int], *, allow_split_physical_axes: bool = False
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """The devices of a grid in a shape, and how far each axis of the shape runs along each axis of the grid."""
+    parts = _assigned(physical_mesh.shape, mesh_shape, allow_split_physical_axes)
+    return _generate_logical_mesh(physical_mesh, mesh_shape, parts), parts

@@ -1,11 +1,13 @@
 """Shardings."""
 
+import functools
 from typing import Any
 
 from ferrax._src._public import names_of
-from ferrax._src._unprovided import unprovided_names
+from ferrax.sharding._named import IndivisibleError as IndivisibleError
 
 
+@functools.lru_cache(maxsize=4096)
 def common_devices_indices_map(s: Any, global_shape: tuple[int, ...]) -> dict[Any, tuple[slice, ...]]:
     """The part of an array of a shape that each device of a sharding has.
 
@@ -15,9 +17,4 @@ def common_devices_indices_map(s: Any, global_shape: tuple[int, ...]) -> dict[An
     return dict(s.devices_indices_map(tuple(global_shape)))
 
 
-__getattr__ = unprovided_names(
-    __name__,
-    "IndivisibleError",
-    "sizes that a mesh does not divide are refused by ValueError",
-    names_of(__name__, "ferrax.sharding"),
-)
+__getattr__ = names_of(__name__, "ferrax.sharding")

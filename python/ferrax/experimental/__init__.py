@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from ferrax._callbacks import io_callback as io_callback
+from ferrax._extended_dtypes import primal_tangent_dtype as primal_tangent_dtype
 from ferrax._high_values import cur_qdd as cur_qdd
 from ferrax._lazy import defer as _defer
 

@@ -145,7 +145,7 @@ def with_layout_constraint(x: Any, layouts: Any) -> Any:
       `x`.
 
     Raises:
-      ValueError: a layout is of another number of axes than its array.
+      ValueError: one is no layout, or of another number of axes than its array, or they are no prefix of `x`.
       NotImplementedError: it is another one than row by row.
 
     >>> import ferrax.numpy as jnp
@@ -157,7 +157,16 @@ def with_layout_constraint(x: Any, layouts: Any) -> Any:
     flat = prefix_leaves(layouts, x, _is_layout)
     for leaf, wanted in zip(leaves, flat, strict=True):
         if not isinstance(wanted, Layout):
-            raise TypeError(f"with_layout_constraint takes layouts, got {type(wanted).__name__}")
+            raise ValueError(
+                f"layouts passed to `with_layout_constraint` must be of type `Layout`. Got [{type(wanted)}]"
+            )
+        try:
+            wanted.check_compatible_aval(leaf.shape)
+        except ValueError as error:
+            text = (
+                f"One of with_layout_constraint arguments is incompatible with its layout annotation {wanted}: {error}"
+            )
+            raise ValueError(text) from None
         _check_rows(wanted, leaf.shape, "with_layout_constraint")
     return tree.unflatten(leaves)
 

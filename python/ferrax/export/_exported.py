@@ -75,7 +75,7 @@ class DisabledSafetyCheck:
 
     >>> import ferrax as jax
     >>> jax.export.DisabledSafetyCheck.platform()
-    DisabledSafetyCheck.platform()
+    platform
     """
 
     _impl: str
@@ -95,8 +95,7 @@ class DisabledSafetyCheck:
         return self._impl.removeprefix("custom_call:") if self._impl.startswith("custom_call:") else None
 
     def __str__(self) -> str:
-        target = self.is_custom_call()
-        return f"DisabledSafetyCheck.custom_call({target})" if target else f"DisabledSafetyCheck.{self._impl}()"
+        return self._impl
 
     __repr__ = __str__
 

@@ -13,6 +13,7 @@ import numpy as np
 from ferrax import lax
 from ferrax._core import asarray
 from ferrax._one_program import one_program
+from ferrax._shapes import is_symbolic_dim
 from ferrax.numpy import _reductions
 from ferrax.numpy._args import (  # fmt: skip
     Array,
@@ -231,7 +232,18 @@ def trace(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: 
     Array(5, dtype=int32)
     """
     no_out("jnp.trace", out)
-    return _reductions.sum(diagonal(to_array("trace", a), offset, axis1, axis2), axis=-1, dtype=dtype)
+    x = to_array("trace", a)
+    if any(is_symbolic_dim(n) for n in x.shape) and x.ndim >= 2:
+        return _trace_of_any_size(x, static_int(offset, "'offset' argument of jnp.trace()"), (axis1, axis2), dtype)
+    return _reductions.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
+
+
+def _trace_of_any_size(x: Array, offset: int, axes: tuple[int, int], dtype: DTypeLike) -> Array:
+    """As `trace`, where it is not known how long the diagonal is."""
+    rows, columns = (normalize_axis(axis, x.ndim) for axis in axes)
+    row, column = (lax.broadcasted_iota(default_int(), x.shape, axis) for axis in (rows, columns))
+    kept = lax.select(row + offset == column, x, lax.full_like(x, 0))
+    return _reductions.sum(kept, axis=(rows, columns), dtype=dtype)
 
 
 def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True) -> Array:

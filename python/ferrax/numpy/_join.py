@@ -14,7 +14,7 @@ import numpy as np
 from ferrax import _ferrax, lax
 from ferrax._core import asarray, concrete_or_error, is_tracer, promote_dtypes
 from ferrax._rust import with_shortcut
-from ferrax._shapes import static_size
+from ferrax._shapes import is_symbolic_dim, static_size
 from ferrax.numpy import _shape
 from ferrax.numpy._args import (  # fmt: skip
     Array,
@@ -497,6 +497,8 @@ def _require_undivided(x: Array, axis: int) -> None:
 
 
 def _repeat_static(x: Array, repeats: Any, axis: int, n: int) -> Array:
+    if is_symbolic_dim(repeats):
+        return _repeat_each(x, repeats, axis, n)
     context = "When jit-compiling jnp.repeat, the total number of repeats must be static: specify total_repeat_length."
     counts = np.asarray(concrete_or_error(None, repeats, context))
     if counts.dtype.kind not in "iub":
@@ -507,11 +509,15 @@ def _repeat_static(x: Array, repeats: Any, axis: int, n: int) -> Array:
     if (counts < 0).any():
         raise ValueError("repeats must not be negative.")
     if counts.size == 1:
-        times = int(counts.reshape(-1)[0])
-        wide = x.shape[: axis + 1] + (times,) + x.shape[axis + 1 :]
-        dims = tuple(i for i in range(len(wide)) if i != axis + 1)
-        return lax.reshape(lax.broadcast_in_dim(x, wide, dims), x.shape[:axis] + (n * times,) + x.shape[axis + 1 :])
+        return _repeat_each(x, int(counts.reshape(-1)[0]), axis, n)
     return _gather_rows(x, asarray(np.repeat(np.arange(n), counts).astype(default_int())), axis)
+
+
+def _repeat_each(x: Array, times: Any, axis: int, n: Any) -> Array:
+    """Each of the `n` elements along an axis as often."""
+    wide = x.shape[: axis + 1] + (times,) + x.shape[axis + 1 :]
+    dims = tuple(i for i in range(len(wide)) if i != axis + 1)
+    return lax.reshape(lax.broadcast_in_dim(x, wide, dims), x.shape[:axis] + (n * times,) + x.shape[axis + 1 :])
 
 
 def _gather_rows(x: Array, index: Array, axis: int) -> Array:

@@ -187,6 +187,11 @@ def make_array_from_single_device_arrays(
             "jax.make_array_from_single_device_arrays requires a list of concrete arrays as input, but got types "
             f"{traced}"
         )
+    if not arrays and dtype is None:
+        raise ValueError(
+            "If the Array has no addressable shards, `dtype` must be provided via the `dtype` argument to "
+            "`jax.make_array_from_single_device_arrays`."
+        )
     shape = tuple(shape)
     parts = dict(sharding.addressable_devices_indices_map(shape))
     for x in arrays:
@@ -204,6 +209,11 @@ def make_array_from_single_device_arrays(
                 f"Input buffers to `Array` must have matching dtypes. Got {x.dtype}, expected {arrays[0].dtype} for "
                 f"buffer: {x}"
             )
+    if arrays and dtype is not None and arrays[0].dtype != dtype:
+        raise ValueError(
+            "If `dtype` is provided to `jax.make_array_from_single_device_arrays`, it must match the dtype of the "
+            f"addressable shards. Got dtype={np.dtype(dtype)} and shard dtype={arrays[0].dtype}`."
+        )
     want = tuple(sharding.shard_shape(shape))
     devices = [_device_of(x) for x in arrays]
     _check_devices(parts, devices)

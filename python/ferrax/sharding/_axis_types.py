@@ -91,7 +91,7 @@ def _placed(tree: Any, shardings: Any, function: str) -> Any:
         s = with_mesh(s, function)
         if isinstance(s, NamedSharding) and s.mesh.are_all_axes_explicit:
             s = whole_spec(s, x)
-        return put(x, s)
+        return put(x, s, typed=True)
 
     return structure.unflatten([x if s is None else placed(x, s) for x, s in zip(leaves, places, strict=True)])
 
@@ -112,7 +112,7 @@ def _cast(tree: Any, mesh: Any) -> Any:
         entries = list(sharding.spec)
         while entries and entries[-1] is None and not mesh.are_all_axes_explicit:
             entries.pop()
-        return put(x, NamedSharding(mesh, sharding.spec.update(partitions=tuple(entries))))
+        return put(x, NamedSharding(mesh, sharding.spec.update(partitions=tuple(entries))), typed=True)
 
     return tree_util.tree_map(one, tree)
 

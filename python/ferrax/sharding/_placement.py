@@ -177,13 +177,22 @@ def check_fits(sharding: Any, shape: tuple[int, ...], what: str, uneven: bool = 
         sharding.shard_shape(shape)
 
 
-def put(x: Any, sharding: Any, alias: bool = True) -> Any:
+def opened(sharding: Any) -> Any:
+    """A sharding that says nothing of axes of type `Auto`, as those of types: the program may divide by them, too."""
+    if not isinstance(sharding, NamedSharding) or isinstance(sharding, OpenSharding):
+        return sharding
+    free = frozenset(n for n, kind in sharding.mesh._name_to_type.items() if kind is AxisType.Auto)
+    return OpenSharding(sharding.mesh, sharding.spec, free, "") if free else sharding
+
+
+def put(x: Any, sharding: Any, alias: bool = True, typed: bool = False) -> Any:
     """A leaf of `device_put` with a sharding over several devices.
 
     Args:
       x: array, number or traced value.
       sharding: the sharding; its mesh may be abstract if it is the one in use.
       alias: whether the result may be `x` itself.
+      typed: whether a traced value has what the sharding says in its type, which says nothing of axes of type `Auto`.
 
     Returns:
       An array with the sharding; of a traced value, one that the program puts there.
@@ -192,7 +201,7 @@ def put(x: Any, sharding: Any, alias: bool = True) -> Any:
     leaf = x if isinstance(x, _ferrax.Array) else _ferrax.asarray(x)
     check_fits(sharding, leaf.shape, "device_put args")
     if _ferrax.is_tracer(leaf) or not _ferrax.is_eager():
-        return _constrained(leaf, sharding)
+        return _constrained(leaf, opened(sharding) if typed else sharding)
     there = place(sharding)
     if _processes.state.count > 1 and not leaf.committed and not sharding.is_fully_addressable:
         from ferrax.experimental.multihost_utils import require_same
@@ -465,7 +474,7 @@ def _resharded(x: Any, sharding: Any) -> Any:
     require_sharding(sharding, "reshard")
     sharding = with_mesh(sharding, "reshard")
     check_explicit(sharding, "reshard")
-    return put(x, whole_spec(sharding, x))
+    return put(x, whole_spec(sharding, x), typed=True)
 
 
 def whole_spec(sharding: Any, x: Any) -> Any:

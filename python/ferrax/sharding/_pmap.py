@@ -7,6 +7,7 @@ It is a jitted program that maps the function over a named axis and says that ro
 from __future__ import annotations
 
 import functools
+import inspect
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -99,7 +100,19 @@ def pmap(
         outs = [_result(x, at, to, size, name, mesh) for (x, at), to in zip(pairs, places, strict=True)]
         return call.out_tree.unflatten(outs)
 
+    if _beyond(fun, statics):
+        del program.__wrapped__  # type: ignore[attr-defined]  # the call says which arguments it lacks
     return _api.jit(program, static_argnums=tuple(statics) or None, donate_argnums=tuple(donated) or None)
+
+
+def _beyond(fun: Callable[..., Any], positions: Sequence[int]) -> bool:
+    """Whether a position is none of a function's positional arguments."""
+    try:
+        parameters = inspect.signature(fun).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    count = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+    return all(p.kind != p.VAR_POSITIONAL for p in parameters) and any(not -count <= n < count for n in positions)
 
 
 def _check_axes(what: str, axes: Any) -> None:

@@ -64,7 +64,19 @@ def places(program: Any, operands: Sequence[Any], alone: bool = False) -> tuple[
     if alone and any(isinstance(s, NamedSharding) and (s.spec.unreduced or s.spec.reduced) for s in operands):
         walk.due, walk.everywhere = due(program.eqns[0], _operand_specs(program, operands)), False
     results = zip(found, program.out_avals, _constraints(program), strict=True)
-    return [walk.place(s, aval, said) for s, aval, said in results], walk.everywhere
+    placed = [walk.place(s, aval, said) for s, aval, said in results]
+    return _handed_on(program, operands, placed, walk.mesh), walk.everywhere
+
+
+def _handed_on(program: Any, operands: Sequence[Any], placed: list[Any], mesh: Any) -> list[Any]:
+    """The places of results, of which those that are operands over a mesh with axes of other types stay as they are."""
+    others = [isinstance(s, NamedSharding) and s.mesh.axis_types != mesh.axis_types for s in operands]
+    if not any(others):
+        return placed
+    program = getattr(program, "jaxpr", program)
+    given = {v: s for v, s, other in zip(program.invars, operands, others, strict=True) if other}
+    outs = (None if isinstance(v, Literal) else given.get(v) for v in program.outvars)
+    return [p if s is None else place(s) for p, s in zip(placed, outs, strict=True)]
 
 
 def _constraints(program: Any) -> list[Any]:
@@ -254,14 +266,23 @@ class Walk:
         if not isinstance(found, tuple):
             return place(found)
         assert self.mesh is not None
-        sizes = self.mesh.shape
+        mesh = self.mesh
+        if (
+            isinstance(said, NamedSharding)
+            and isinstance(said.mesh, Mesh)
+            and said.mesh.shape_tuple == mesh.shape_tuple
+        ):
+            mesh = said.mesh  # its axes may be of other types
+        sizes = mesh.shape
         entries = []
         for size, names in zip(aval.shape, found, strict=True):
             entries.append(names if names and size % math.prod(sizes[n] for n in names) == 0 else None)
-        while entries and entries[-1] is None and not self.mesh.are_all_axes_explicit:
+        while entries and entries[-1] is None and not mesh.are_all_axes_explicit:
             entries.pop()
         memory = getattr(found, "memory", self.memory)
-        first = (said, len(aval.shape)) if isinstance(said, NamedSharding) else self.first
+        whole = not isinstance(said, OpenSharding) and UNCONSTRAINED not in getattr(said, "spec", ())
+        named = isinstance(said, NamedSharding) and whole
+        first = (said, len(aval.shape)) if named else self.first
         if first is not None and first[1] == len(aval.shape) and isinstance(first[0].mesh, Mesh):
             same = tuple(entry_names(e) for e in first[0].spec)
             if same == tuple(() if e is None else tuple(e) for e in (*entries, *(None,) * (len(same) - len(entries)))):
@@ -273,7 +294,7 @@ class Walk:
             spec = sharding_of(aval._spread).spec
             unreduced, reduced = spec.unreduced, spec.reduced
         spec = PartitionSpec(*entries, unreduced=unreduced, reduced=reduced)
-        return place(NamedSharding(self.mesh, spec, memory_kind=memory))
+        return place(NamedSharding(mesh, spec, memory_kind=memory))
 
     def run(self, program: Any, operands: Sequence[Any]) -> list[Any]:
         """What is known of the results, from what is known of the operands."""
@@ -395,7 +416,8 @@ class Walk:
             own = () if entry is UNCONSTRAINED else entry_names(entry)
             more = tuple(n for n in names if n not in said and (entry is UNCONSTRAINED or n in free))
             entries.append((*own, *more) or None)
-        while entries and entries[-1] is None and len(entries) > len(sharding.spec):
+        whole = len(sharding.spec) if free or UNCONSTRAINED not in sharding.spec else 0
+        while entries and entries[-1] is None and len(entries) > whole:
             entries.pop()
         spec = sharding.spec.update(partitions=tuple(e[0] if e and len(e) == 1 else e for e in entries))
         return NamedSharding(sharding.mesh, spec, memory_kind=sharding.memory_kind)

@@ -323,6 +323,15 @@ pub fn result_values(
     leaves.iter().enumerate().map(value).collect()
 }
 
+/// The type that an object without a value stands for, as `int32[4,2]`.
+pub(super) fn no_value(leaf: &Bound<'_, PyAny>) -> Option<String> {
+    let class = leaf.get_type().name().ok()?;
+    let sizes = |x: Bound<'_, PyAny>| x.try_iter()?.map(|n| Ok(n?.str()?.to_string())).collect::<PyResult<Vec<_>>>();
+    let shape = leaf.getattr("shape").and_then(sizes).ok()?;
+    let dtype = leaf.getattr("dtype").and_then(|d| d.str()).ok()?;
+    (class == "ShapeDtypeStruct").then(|| format!("{dtype}[{}]", shape.join(",")))
+}
+
 /// The error of a function that returned what is no value.
 #[cold]
 pub(super) fn bad_result(
@@ -354,6 +363,12 @@ pub(super) fn bad_result(
     let place = if path.is_empty() { path } else { format!(" at output component {path}") };
     if e.is_instance_of::<PyTypeError>(py) {
         let class = leaf.get_type();
+        if let Some(kind) = no_value(leaf) {
+            return PyTypeError::new_err(format!(
+                "A ShapeDtypeStruct does not have a value and cannot be used as a constant in a JAX function: {debug} \
+                 returned one of {kind}{place}"
+            ));
+        }
         return PyTypeError::new_err(format!(
             "function {debug}{traced} returned a value of type {class}{place}, which is not a valid JAX type; it may \
              return arrays, numbers and trees of them"

@@ -5,7 +5,7 @@
 use super::donation::{check_leaves, is_path, no_such_path, nothing_donated, usual_quotes, warn_unusable};
 use super::explain;
 use super::explicit;
-use super::function::{Call, FlatCall, Function, Leaves, ParamNames, build, too_large, wrap_names};
+use super::function::{Call, FlatCall, Function, Leaves, ParamNames, build, no_value, too_large, wrap_names};
 use super::guards::{Captured, Guards, Watch};
 use super::jaxpr::PyClosed;
 use super::jit_cache::{self, Kept, Key, Options, Parts, Program, Programs, Signature, programs_of};
@@ -155,6 +155,10 @@ impl Jit {
             return too_large(py, e, || path, &self.function.debug);
         }
         let class = leaf.bind(py).get_type();
+        if let Some(kind) = no_value(leaf.bind(py)) {
+            let text = format!("Argument '{path}' of shape {kind} of type {class} is not a valid JAX type.");
+            return PyTypeError::new_err(text);
+        }
         PyTypeError::new_err(format!(
             "Error interpreting argument to {} as an abstract array. The problematic value is of type {class} and was \
              passed to the function at path {path}. {} is not a valid JAX type.\nA jitted function takes arrays, numbers \

@@ -12,7 +12,7 @@ __getattr__ = unprovided_names(
     "MeshComputation MeshExecutable SemanticallyEqualShardings UnloadedMeshExecutable global_result_handlers "
     "lower_sharding_computation shard_arg_handlers shard_args",
     "programs run in the core",
-    names_of(__name__, "ferrax.interpreters.pxla"),
+    names_of(__name__, "ferrax.interpreters.pxla", "ferrax.sharding"),
 )
 
 
