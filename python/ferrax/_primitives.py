@@ -578,7 +578,6 @@ _MULTIPLE = frozenset(
         "debug_callback",
         "debug_print",
         "device_put",
-        "dot_general",
         "eig",
         "eigh",
         "ffi_call",

@@ -302,3 +302,9 @@ def test_types_that_libraries_register_are_arrays():
     assert np.array_equal(ferrax.jit(lambda x: x * 2)(Variable(X)), X * 2)
     assert mappings[np.float32](np.float32(3)) == ferrax.typeof(np.float32(3))
     assert handlers[np.ndarray](np.ones(2)).dtype == np.float32
+
+
+def test_primitives_have_jaxs_names_and_numbers_of_results():
+    for name in (n for n in dir(jax.lax) if n.endswith("_p")):
+        ours, theirs = getattr(ferrax.lax, name), getattr(jax.lax, name)
+        assert (ours.name, ours.multiple_results) == (theirs.name, theirs.multiple_results), name

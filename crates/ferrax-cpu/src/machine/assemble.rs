@@ -88,9 +88,9 @@ pub struct Assembler {
     pub places: Vec<Place>,
 }
 
-impl Assembler {
+impl Default for Assembler {
     /// An empty program.
-    pub fn new() -> Self {
+    fn default() -> Self {
         Assembler {
             isa: Isa::NARROW,
             lane: 4,
@@ -103,7 +103,9 @@ impl Assembler {
             places: Vec::new(),
         }
     }
+}
 
+impl Assembler {
     /// Forgets the program, keeping its memory; the next one is for an instruction set and has lanes of `lane` bytes.
     pub fn clear(&mut self, isa: Isa, lane: usize) {
         (self.isa, self.lane, self.part) = (isa, lane, false);

@@ -136,7 +136,7 @@ pub(crate) struct Scratch {
 impl Scratch {
     pub fn new(roots: usize) -> Self {
         Scratch {
-            asm: Assembler::new(),
+            asm: Assembler::default(),
             stamp: vec![0; roots],
             val: vec![0; roots],
             spread: vec![Spread::Full; roots],
