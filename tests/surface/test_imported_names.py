@@ -3,6 +3,7 @@
 import functools
 import warnings
 
+import jax
 import numpy as np
 import pytest
 
