@@ -96,13 +96,14 @@ pub fn gather(gathering: &Gathering, operand: In<'_>, indices: In<'_>, out: &mut
                 if axes.is_empty() {
                     return windows.runs(part, |run| elements(run, src, value[0], dst));
                 }
-                if windows.in_one_piece() && axes.iter().all(|a| a.dst > 1) {
-                    return windows.runs(part, |run| across(run, &axes, src, value[0], dst));
+                if windows.adjoin(1) && axes.iter().all(|a| a.dst > 1) {
+                    return windows.runs(part, |run| across(run, &axes, elements::<T>, (src, value[0], dst)));
                 }
-                if let [Axis { n, src: 1, dst: 1 }] = axes[..]
-                    && let Some(rows) = short_rows::<T>(n)
+                if let [outer @ .., Axis { n, src: 1, dst: 1 }] = &axes[..]
+                    && (outer.is_empty() || windows.adjoin(*n))
+                    && let Some(rows) = short_rows::<T>(*n)
                 {
-                    return windows.runs(part, |run| rows(run, src, value[0], dst));
+                    return windows.runs(part, |run| across(run, outer, rows, (src, value[0], dst)));
                 }
                 windows.each(part, |from, to| match from {
                     Some(o) => copy_axes(&axes, src.offset(o), dst.offset(to)),
@@ -174,19 +175,24 @@ unsafe fn rows_of<T: Copy, const N: usize>(run: &Run<'_>, src: *const T, fill: T
     }
 }
 
-/// Takes one element of every window after the other, which is quicker than window by window where the result's
-/// elements of one window are apart and those of one place in the windows are not.
+/// Takes an element, or a row of a few, of every window after the other, which is quicker than window by window where those of
+/// one window are apart in the result and those of one place in the windows are not.
 ///
 /// # Safety
-/// As for `elements`; the axes are those of windows.
-unsafe fn across<T: Copy>(run: &Run<'_>, axes: &[Axis], src: *const T, fill: T, dst: *mut T) {
+/// As for `elements`; the axes are those of windows, without that of their rows.
+unsafe fn across<T: Copy>(
+    run: &Run<'_>,
+    axes: &[Axis],
+    take: TakeRows<T>,
+    (src, fill, dst): (*const T, T, *mut T),
+) {
     // SAFETY: the caller's contract.
     unsafe {
         match axes {
-            [] => elements(run, src, fill, dst),
+            [] => take(run, src, fill, dst),
             [a, rest @ ..] => {
                 for i in 0..a.n as isize {
-                    across(run, rest, src.offset(i * a.src), fill, dst.offset(i * a.dst));
+                    across(run, rest, take, (src.offset(i * a.src), fill, dst.offset(i * a.dst)));
                 }
             }
         }

@@ -138,9 +138,9 @@ impl<'a> Windows<'a> {
         self.batch.iter().map(|b| b.n).product()
     }
 
-    /// Whether the windows of neighbouring index vectors begin next to each other in the other array.
-    pub fn in_one_piece(&self) -> bool {
-        self.batch.last().is_some_and(|b| b.other == 1)
+    /// Whether the windows of neighbouring index vectors begin `n` elements from each other in the other array.
+    pub fn adjoin(&self, n: usize) -> bool {
+        self.batch.last().is_some_and(|b| b.other == n as isize)
     }
 
     /// Calls `f` for the index vectors of a range, some at a time, in order.
