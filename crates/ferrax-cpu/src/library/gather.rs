@@ -180,12 +180,7 @@ unsafe fn rows_of<T: Copy, const N: usize>(run: &Run<'_>, src: *const T, fill: T
 ///
 /// # Safety
 /// As for `elements`; the axes are those of windows, without that of their rows.
-unsafe fn across<T: Copy>(
-    run: &Run<'_>,
-    axes: &[Axis],
-    take: TakeRows<T>,
-    (src, fill, dst): (*const T, T, *mut T),
-) {
+unsafe fn across<T: Copy>(run: &Run<'_>, axes: &[Axis], take: TakeRows<T>, (src, fill, dst): (*const T, T, *mut T)) {
     // SAFETY: the caller's contract.
     unsafe {
         match axes {

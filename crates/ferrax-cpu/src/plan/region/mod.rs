@@ -20,7 +20,7 @@ use crate::simd::{self, Isa};
 use ferrax_base::{DType, Result, bail};
 use ferrax_loops::kind::{BinaryOp, Kind};
 use ferrax_loops::passes::order::{Member, Role, Shape, Spread};
-use ferrax_loops::{Division, Graph, Node, ReduceOp, ValueId};
+use ferrax_loops::{Division, Node, ReduceOp, ValueId};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 pub(crate) use target::target;
