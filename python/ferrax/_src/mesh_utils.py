@@ -10,6 +10,15 @@ from ferrax._src._unprovided import unprovided_names
 from ferrax.experimental._tpu_meshes import (
     MIXED as _TRANSPOSE_TRICKS,
     RING_OF_TRAY as _TRAY_RING_ORDER,
+    V2 as _TPU_V2,
+    V3 as _TPU_V3,
+    V4_LITE as _TPU_V4_LITE,
+    V5_LITE as _TPU_V5_LITE,
+    V5P as _TPU_V5P,
+    V6_LITE as _TPU_V6_LITE,
+    V7 as _TPU_7,
+    V7X as _TPU_7X,
+    V8I as _TPU_8I,
     assigned as _assigned,
     contiguous as _transpose_trick,
     grid_of as _get_physical_tpu_mesh,
@@ -18,6 +27,15 @@ from ferrax.experimental._tpu_meshes import (
 )
 
 __all__ = [
+    "_TPU_7",
+    "_TPU_7X",
+    "_TPU_8I",
+    "_TPU_V2",
+    "_TPU_V3",
+    "_TPU_V4_LITE",
+    "_TPU_V5P",
+    "_TPU_V5_LITE",
+    "_TPU_V6_LITE",
     "_TRANSPOSE_TRICKS",
     "_TRAY_RING_ORDER",
     "_get_physical_tpu_mesh",
@@ -25,10 +43,8 @@ __all__ = [
     "_transpose_trick",
 ]
 
-#: Kinds of TPUs, as their devices say.
-_TPU_V2, _TPU_V3, _TPU_V4, _TPU_V4_LITE = "TPU v2", "TPU v3", "TPU v4", "TPU v4 lite"
-_TPU_V5_LITE, _TPU_V5E, _TPU_V5P = "TPU v5 lite", "TPU v5e", "TPU v5p"
-_TPU_V6_LITE, _TPU_7, _TPU_7X, _TPU_8I = "TPU v6 lite", "TPU7", "TPU7x", "TPU8i"
+#: Kinds of TPUs that are laid out as any other, as their devices say.
+_TPU_V4, _TPU_V5E = "TPU v4", "TPU v5e"
 
 __getattr__ = unprovided_names(
     __name__,

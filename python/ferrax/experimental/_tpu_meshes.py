@@ -18,6 +18,7 @@ __all__ = ["HANDLERS", "MIXED", "RING_OF_TRAY", "assigned", "contiguous", "grid_
 
 Array = np.ndarray[Any, Any]
 
+#: Kinds of TPUs, as their devices say.
 V2, V3, V4_LITE, V5_LITE, V5P = "TPU v2", "TPU v3", "TPU v4 lite", "TPU v5 lite", "TPU v5p"
 V6_LITE, V7, V7X, V8I = "TPU v6 lite", "TPU7", "TPU7x", "TPU8i"
 

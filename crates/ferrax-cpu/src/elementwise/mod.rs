@@ -532,23 +532,28 @@ pub fn compare(op: CompareOp, x: DType) -> Result<Plan> {
     Ok(through(kernel, x, c, DType::Bool))
 }
 
-/// `b` where the predicate is not 0, else `a`. A conditional would have the optimizer choose between the operands' addresses.
+/// `$on_true` where the predicate, an unsigned integer of their size, is 1, `$on_false` where it is 0. A conditional would have the
+/// optimizer choose between the operands' addresses.
 macro_rules! blend {
-    ($T:ty, $p:expr, $a:expr, $b:expr) => {
-        $a ^ (($a ^ $b) & <$T>::from($p != 0).wrapping_neg())
+    ($which:expr, $on_false:expr, $on_true:expr) => {
+        $on_false ^ (($on_false ^ $on_true) & $which.wrapping_neg())
     };
 }
+pub(crate) use blend;
 
 /// The plan of a select of `cases` cases of dtype `x`.
 #[inline]
 pub fn select(cases: usize, which: DType, x: DType) -> Plan {
     let kernel = match (which, cases) {
         (DType::Bool, 2) => match x.size() {
-            1 => map3!(p: u8, a, b: u8 => u8, blend!(u8, p, a, b)),
-            2 => map3!(p: u8, a, b: u16 => u16, blend!(u16, p, a, b)),
-            4 => map3!(p: u8, a, b: u32 => u32, blend!(u32, p, a, b)),
-            8 => map3!(p: u8, a, b: u64 => u64, blend!(u64, p, a, b)),
-            _ => map3!(p: u8, a, b: [u64; 2] => [u64; 2], [blend!(u64, p, a[0], b[0]), blend!(u64, p, a[1], b[1])]),
+            1 => map3!(p: u8, a, b: u8 => u8, blend!(u8::from(p != 0), a, b)),
+            2 => map3!(p: u8, a, b: u16 => u16, blend!(u16::from(p != 0), a, b)),
+            4 => map3!(p: u8, a, b: u32 => u32, blend!(u32::from(p != 0), a, b)),
+            8 => map3!(p: u8, a, b: u64 => u64, blend!(u64::from(p != 0), a, b)),
+            _ => map3!(p: u8, a, b: [u64; 2] => [u64; 2], {
+                let which = u64::from(p != 0);
+                [blend!(which, a[0], b[0]), blend!(which, a[1], b[1])]
+            }),
         },
         _ => by_size!(x.size(), T => match which {
             DType::U8 | DType::Bool => select_n::<T, u8> as Kernel,

@@ -349,14 +349,10 @@ pub enum Held {
     OnTrue,
 }
 
-/// The handlers of a select in lanes of a type; the lane of the predicate is 0 or 1. A conditional would have the
-/// optimizer choose between the operands' addresses.
+/// The handlers of a select in lanes of a type; the lane of the predicate is 0 or 1.
 macro_rules! selects {
     ($L:ident, $held:expr, $splat:expr) => {{
-        #[inline(always)]
-        fn blend(which: $L, on_false: $L, on_true: $L) -> $L {
-            on_false ^ ((on_false ^ on_true) & $L::MIN.wrapping_sub(which))
-        }
+        use $crate::elementwise::blend;
         macro_rules! form {
             (|$a:ident, $x:ident, $y:ident| $e:expr, $sx:literal, $sy:literal) => {
                 handler!($L, |pc, p, o, acc| {
@@ -382,9 +378,9 @@ macro_rules! selects {
             };
         }
         match $held {
-            Held::Which => forms!(|a, x, y| blend(a, x, y)),
-            Held::OnFalse => forms!(|a, x, y| blend(x, a, y)),
-            Held::OnTrue => forms!(|a, x, y| blend(x, y, a)),
+            Held::Which => forms!(|a, x, y| blend!(a, x, y)),
+            Held::OnFalse => forms!(|a, x, y| blend!(x, a, y)),
+            Held::OnTrue => forms!(|a, x, y| blend!(x, y, a)),
         }
     }};
 }
