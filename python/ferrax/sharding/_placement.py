@@ -177,12 +177,12 @@ def check_fits(sharding: Any, shape: tuple[int, ...], what: str, uneven: bool = 
         sharding.shard_shape(shape)
 
 
-def opened(sharding: Any) -> Any:
+def opened(sharding: Any, where: str = "") -> Any:
     """A sharding that says nothing of axes of type `Auto`, as those of types: the program may divide by them, too."""
     if not isinstance(sharding, NamedSharding) or isinstance(sharding, OpenSharding):
         return sharding
     free = frozenset(n for n, kind in sharding.mesh._name_to_type.items() if kind is AxisType.Auto)
-    return OpenSharding(sharding.mesh, sharding.spec, free, "") if free else sharding
+    return OpenSharding(sharding.mesh, sharding.spec, free, where) if free else sharding
 
 
 def put(x: Any, sharding: Any, alias: bool = True, typed: bool = False) -> Any:

@@ -18,8 +18,8 @@ from ferrax.sharding._context import context_mesh, get_abstract_mesh, set_mesh
 from ferrax.sharding._due import due
 from ferrax.sharding._entries import Spec
 from ferrax.sharding._mesh import AbstractMesh, AxisType, Mesh
-from ferrax.sharding._named import NamedSharding, OpenSharding
-from ferrax.sharding._placement import concrete, place
+from ferrax.sharding._named import NamedSharding
+from ferrax.sharding._placement import concrete, opened, place
 from ferrax.sharding._propagation import Walk
 from ferrax.sharding._spec import UNCONSTRAINED, PartitionSpec, entry_names
 
@@ -43,8 +43,7 @@ def place_of(number: int) -> Any:
     mesh, spec = sharding.mesh, sharding.spec
     if AxisType.Manual in mesh.axis_types or spec.unreduced or spec.reduced:
         return None
-    left = frozenset(n for n, kind in mesh._name_to_type.items() if kind is AxisType.Auto)
-    return place(OpenSharding(mesh, spec, left, "a type") if left else sharding)
+    return place(opened(sharding, "a type"))
 
 
 def number_of(sharding: NamedSharding) -> int:
