@@ -401,6 +401,71 @@ fn rows_take_the_place_of_operands() {
     }
 }
 
+/// Short rows that lie apart, in groups of `h` at regular distances: parts of longer rows, a row for each group, a number for each
+/// row and each group, a row for all. The result may take the first one's place, and is a part of longer rows itself.
+fn short_rows(d: DType, [a, h, n]: [usize; 3], outputs: &[usize]) -> (Arc<Graph>, Vec<Buffer>) {
+    let rng = &mut Rng((a * h * n) as u64);
+    let whole = [a, h, n];
+    let shapes: [&[usize]; 6] = [&whole, &[a, h, 2 * n + 3], &[a, n], &[a, h], &[a], &[n]];
+    let types = shapes.map(|shape| Type::new(d, shape));
+    let args = types.iter().map(|t| Array::tame(rng, t.dtype, &t.shape).buffer()).collect();
+    let mut b = Builder::new(types);
+    let part = |b: &mut Builder, first: usize| {
+        let corner = |i: usize, j: usize, k: usize| [i, j, k].into_iter().collect();
+        let dims = SliceDims { start: corner(0, 0, first), limit: corner(a, h, first + n), stride: corner(1, 1, 1) };
+        b.push(Kind::Slice(Box::new(dims)), &[ValueId(1)], Type::new(d, &whole))
+    };
+    let (low, high) = (part(&mut b, 2), part(&mut b, n + 1));
+    let of_group = b.broadcast(ValueId(2), &whole, &[0, 2]);
+    let own = b.broadcast(ValueId(3), &whole, &[0, 1]);
+    let group_own = b.broadcast(ValueId(4), &whole, &[0]);
+    let same = b.broadcast(ValueId(5), &whole, &[2]);
+    let x = b.binary(BinaryOp::Min, low, of_group);
+    let x = b.binary(BinaryOp::Max, ValueId(0), x);
+    let x = b.binary(BinaryOp::Min, x, own);
+    let y = b.binary(BinaryOp::Max, high, group_own);
+    let y = b.binary(BinaryOp::Min, y, same);
+    let y = b.binary(BinaryOp::Max, y, x);
+    let joined = b.push(Kind::Concat(2), &[y, x], Type::new(d, &[a, h, 2 * n]));
+    let most = ReduceOp::Max;
+    let reduced = b.push(Kind::Reduce { op: most, axes: [2].into_iter().collect() }, &[x], Type::new(d, &[a, h]));
+    let again = b.broadcast(reduced, &whole, &[0, 1]);
+    let after = b.binary(BinaryOp::Min, again, high);
+    let columns = b.push(Kind::Reduce { op: most, axes: [0, 1].into_iter().collect() }, &[y], Type::new(d, &[n]));
+    let outputs: Vec<ValueId> = outputs.iter().map(|&k| [x, y, joined, after, columns][k]).collect();
+    (Arc::new(b.finish(&outputs)), args)
+}
+
+#[test]
+fn short_rows_lie_apart() {
+    let shapes = [
+        [1, 1, 32],
+        [7, 1, 16],
+        [3, 2, 48],
+        [40, 3, 8],
+        [5, 5, 64],
+        [9, 8, 32],
+        [130, 8, 24],
+        [70, 10, 16],
+        [2, 130, 40],
+    ];
+    for (d, shape) in DTYPES.into_iter().flat_map(|d| shapes.map(|shape| (d, shape))) {
+        for outputs in [&[0][..], &[1], &[2], &[0, 1], &[1, 3], &[4, 1], &[3]] {
+            let (graph, args) = short_rows(d, shape, outputs);
+            let borrowed = || args.iter().map(Arg::Host).collect::<Vec<_>>();
+            let plain = Program::compile_plain(graph.clone()).unwrap().run(&mut borrowed()).unwrap();
+            let elsewhere = Program::compile(graph.clone()).unwrap().run(&mut borrowed()).unwrap();
+            let owned = |b: &Buffer| Arg::Owned(Buffer::from_bytes(b.bytes()).unwrap().into());
+            let donated = Program::compile_donating(graph, &[true, false, false, false, false, false]).unwrap();
+            let in_place = donated.run(&mut args.iter().map(owned).collect::<Vec<_>>()).unwrap();
+            for ((plain, elsewhere), in_place) in plain.iter().zip(&elsewhere).zip(&in_place) {
+                assert_eq!(elsewhere.bytes(), plain.bytes(), "{d} {shape:?} {outputs:?}");
+                assert_eq!(in_place.bytes(), plain.bytes(), "{d} {shape:?} {outputs:?}");
+            }
+        }
+    }
+}
+
 /// The tests above with the narrower instruction set, in a process of their own.
 #[test]
 #[cfg(target_arch = "x86_64")]
@@ -411,7 +476,7 @@ fn the_narrow_instruction_set_gives_the_same_bits() {
     let me = std::env::current_exe().unwrap();
     let out = std::process::Command::new(me)
         .env("FERRAX_CPU_ISA", "avx2")
-        .args(["boxes", "matrices", "rows_take"])
+        .args(["boxes", "matrices", "rows_take", "short_rows"])
         .output()
         .unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stdout));

@@ -7,12 +7,19 @@ mod against;
 mod engines;
 
 use against::common::{self, Array, Rng};
+use against::in_share;
 use engines::Place;
 use ferrax_base::{DType, Scalar};
 use ferrax_loops::linalg::LinalgOp;
 use ferrax_loops::{Kind, Type};
 
 const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::C64, DType::C128];
+
+/// The dtypes that are tried: on a plugin, those of the share.
+fn dtypes(place: &Place) -> impl Iterator<Item = DType> {
+    let all = matches!(place, Place::Expanded);
+    DTYPES.into_iter().enumerate().filter(move |&(k, _)| all || in_share(k)).map(|(_, d)| d)
+}
 
 fn epsilon(d: DType) -> f64 {
     if d.real() == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) }
@@ -159,7 +166,7 @@ const INT: DType = DType::I32;
 
 fn lu(place: &Place) {
     let mut rng = Rng(1);
-    for d in DTYPES {
+    for d in dtypes(place) {
         for (rows, cols) in [(1, 1), (5, 5), (7, 4), (4, 7), (20, 20), (0, 3), (3, 0)] {
             let mut a = random(&mut rng, d, &[2, rows, cols]);
             if rows == 5 {
@@ -188,7 +195,7 @@ fn lu(place: &Place) {
 
 fn reflections(place: &Place) {
     let mut rng = Rng(2);
-    for d in DTYPES {
+    for d in dtypes(place) {
         for (rows, cols) in [(1, 1), (5, 5), (7, 4), (4, 7), (20, 12), (0, 3), (3, 0)] {
             let mut a = random(&mut rng, d, &[2, rows, cols]);
             if rows == 7 {
@@ -238,7 +245,7 @@ fn reflections(place: &Place) {
 
 fn solves(place: &Place) {
     let mut rng = Rng(3);
-    for d in DTYPES {
+    for d in dtypes(place) {
         for n in [1, 2, 7, 20] {
             let lines: [Array; 3] = std::array::from_fn(|_| random(&mut rng, d, &[2, n]));
             let b = random(&mut rng, d, &[2, n, 3]);
@@ -266,7 +273,7 @@ fn reals(v: &[C]) -> Vec<f64> {
 
 fn eigh(place: &Place) {
     let mut rng = Rng(4);
-    for d in DTYPES {
+    for d in dtypes(place) {
         for (n, lower) in [(1, true), (2, false), (3, true), (6, false), (17, true)] {
             {
                 let a = hermitian(&mut rng, d, 3, n);
@@ -298,7 +305,7 @@ fn eigh(place: &Place) {
 
 fn svd(place: &Place) {
     let mut rng = Rng(5);
-    for d in DTYPES {
+    for d in dtypes(place) {
         for (rows, cols) in [(1, 1), (3, 3), (6, 4), (4, 6), (5, 1), (12, 11), (0, 3), (3, 0)] {
             let k = rows.min(cols);
             for whole in [false, true] {
@@ -348,7 +355,7 @@ fn graded_svd(place: &Place) {
 
 fn schur(place: &Place) {
     let mut rng = Rng(7);
-    for d in DTYPES {
+    for d in dtypes(place) {
         for n in [1, 2, 3, 8, 15] {
             let mut a = random(&mut rng, d, &[2, n, n]);
             if n == 3 {
@@ -383,7 +390,7 @@ fn schur(place: &Place) {
 
 fn eig(place: &Place) {
     let mut rng = Rng(8);
-    for d in DTYPES {
+    for d in dtypes(place) {
         let complex = d.to_complex();
         for n in [1, 2, 5, 12] {
             let a = random(&mut rng, d, &[2, n, n]);
@@ -448,7 +455,7 @@ places! {
 fn cholesky_and_triangles_on_a_plugin() {
     let mut rng = Rng(9);
     let place = Place::plugin();
-    for d in DTYPES {
+    for d in dtypes(&place) {
         for n in [1, 2, 5, 9, 40, 0] {
             let a = positive(&mut rng, d, 2, n);
             let (got, want) = both(&place, LinalgOp::Cholesky, &[&a], std::slice::from_ref(&a.ty));

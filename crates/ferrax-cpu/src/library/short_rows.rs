@@ -10,8 +10,10 @@ use crate::library::transposition::{self, Pair};
 
 /// Rows of fewer than `FEW` elements that are transposed at once.
 pub const ROWS: usize = 64;
-/// Elements of rows of up to `LANES` that are left when as many rows are transposed at once.
+/// Elements of rows of up to `LANES` that are left when rows are transposed; fewer rows than as many are reduced one by one.
 const PART: usize = 8;
+/// Rows of which those are transposed at once.
+const PARTS: usize = 32;
 /// Fewer rows are reduced one by one.
 const WORTH: usize = 32;
 
@@ -76,7 +78,9 @@ fn unrolled<M: Monoid, const N: usize>(x: &[M::T], out: &mut [M::T]) {
 
 #[inline(always)]
 fn join<M: Monoid>(to: &mut [M::T], from: &[M::T]) {
-    to.iter_mut().zip(from).for_each(|(a, &b)| *a = M::join(*a, b));
+    for (a, &b) in to.iter_mut().zip(from) {
+        *a = M::join(*a, b);
+    }
 }
 
 /// Rows whose elements are joined one behind the other.
@@ -103,42 +107,46 @@ fn in_halves<M: Monoid>(x: &[M::T], n: usize, out: &mut [M::T]) {
     }
 }
 
-/// Rows of more than `HALF` elements and at most twice as many. Loops are over fixed ranges, for vectors.
+/// Rows of more than `HALF` elements and at most twice as many: what is left of each is transposed with that of others. Loops are
+/// over fixed ranges, for vectors.
 #[inline(always)]
 fn halves<M: Monoid, const HALF: usize>(x: &[M::T], n: usize, out: &mut [M::T]) {
-    for (x, out) in x.chunks(n * PART).zip(out.chunks_mut(PART)) {
-        let mut columns = [[M::IDENTITY; PART]; PART];
-        for (k, row) in x.chunks_exact(n).enumerate() {
-            let part = last_part::<M, HALF>(row);
-            for i in 0..PART {
-                columns[i][k % PART] = part[i];
-            }
+    let (mut parts, mut columns) = ([[M::IDENTITY; PART]; PARTS], [[M::IDENTITY; PARTS]; PART]);
+    for (x, out) in x.chunks(n * PARTS).zip(out.chunks_mut(PARTS)) {
+        for (part, row) in parts.iter_mut().zip(x.chunks_exact(n)) {
+            *part = last_part::<M, HALF>(row);
         }
+        let columns = transpose(parts[..out.len()].as_flattened(), PART, &mut columns);
         let mut count = PART / 2;
         while count > 0 {
-            for k in 0..count {
-                for i in 0..PART {
-                    columns[k][i] = M::join(columns[k][i], columns[k + count][i]);
-                }
+            let (low, high) = columns.split_at_mut(count);
+            for (low, high) in low.iter_mut().zip(high) {
+                join::<M>(low, high);
             }
             count /= 2;
         }
-        let mut results = [M::IDENTITY; PART];
+        let mut results = [M::IDENTITY; PARTS];
         join::<M>(&mut results, &columns[0]);
         out.copy_from_slice(&results[..out.len()]);
     }
 }
 
-/// What is left of a row when `PART` elements are.
+/// What is left of a row when `PART` elements are. Its loops have no closures, which may become calls.
 #[inline(always)]
 fn last_part<M: Monoid, const HALF: usize>(row: &[M::T]) -> [M::T; PART] {
     let (low, high) = row.split_at(HALF);
     let mut acc = [M::IDENTITY; HALF];
     match <&[M::T; HALF]>::try_from(high) {
-        Ok(high) => (0..HALF).for_each(|i| acc[i] = M::join(low[i], high[i])),
+        Ok(high) => {
+            for i in 0..HALF {
+                acc[i] = M::join(low[i], high[i]);
+            }
+        }
         Err(_) => {
             acc[..high.len()].copy_from_slice(high);
-            (0..HALF).for_each(|i| acc[i] = M::join(low[i], acc[i]));
+            for i in 0..HALF {
+                acc[i] = M::join(low[i], acc[i]);
+            }
         }
     }
     let mut width = HALF / 2;
@@ -148,5 +156,7 @@ fn last_part<M: Monoid, const HALF: usize>(row: &[M::T]) -> [M::T; PART] {
         }
         width /= 2;
     }
-    std::array::from_fn(|i| acc[i])
+    let mut part = [M::IDENTITY; PART];
+    part.copy_from_slice(&acc[..PART]);
+    part
 }

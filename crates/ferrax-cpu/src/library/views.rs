@@ -31,12 +31,12 @@ impl Rows {
         Rows { slot, first: bytes(view.first), axes, step: view.innermost().1 }
     }
 
-    /// How far each row is from the one before, if all are as far.
-    pub fn distance(&self) -> Option<isize> {
+    /// How many rows, from each multiple of that on, are as far from each other, 0 for all of them; and how far.
+    pub fn regular(&self) -> (usize, isize) {
         match self.axes[..] {
-            [] => Some(0),
-            [(_, stride)] => Some(stride),
-            _ => None,
+            [] => (0, 0),
+            [(_, stride)] => (0, stride),
+            [.., last] => last,
         }
     }
 

@@ -35,6 +35,8 @@ pub struct Place {
     pub step: u16,
     /// Elements from one element of the row to the next, if there are any between them; else 1.
     pub stride: i8,
+    /// Bytes of an element, where tiles hold more than a row of the place and those lie apart; else 0.
+    pub apart: u8,
     /// Whether the program writes there.
     pub written: bool,
     /// Whether it writes past the caches.
@@ -44,7 +46,7 @@ pub struct Place {
 impl Place {
     /// A place that is read.
     pub fn read(src: Src, row: usize, step: usize) -> Place {
-        Place { src, row, step: step as u16, stride: 1, written: false, streamed: false }
+        Place { src, row, step: step as u16, stride: 1, apart: 0, written: false, streamed: false }
     }
 
     /// A place that is written.
@@ -77,6 +79,10 @@ pub struct Assembler {
     lane: usize,
     /// Results may take the place of operands: of a row's last tile, what no whole tile has is stored.
     part: bool,
+    /// Elements of a row.
+    inner: usize,
+    /// Instructions that read how far rows are apart.
+    apart: Vec<u32>,
     values: Vec<Info>,
     held: Option<Val>,
     free: Vec<u16>,
@@ -95,6 +101,8 @@ impl Default for Assembler {
             isa: Isa::NARROW,
             lane: 4,
             part: false,
+            inner: 0,
+            apart: Vec::new(),
             values: Vec::new(),
             held: None,
             free: Vec::new(),
@@ -106,9 +114,11 @@ impl Default for Assembler {
 }
 
 impl Assembler {
-    /// Forgets the program, keeping its memory; the next one is for an instruction set and has lanes of `lane` bytes.
-    pub fn clear(&mut self, isa: Isa, lane: usize) {
-        (self.isa, self.lane, self.part) = (isa, lane, false);
+    /// Forgets the program, keeping its memory; the next one is for an instruction set and has lanes of `lane` bytes in rows of
+    /// `inner`.
+    pub fn clear(&mut self, isa: Isa, lane: usize, inner: usize) {
+        (self.isa, self.lane, self.inner, self.part) = (isa, lane, inner, false);
+        self.apart.clear();
         self.values.clear();
         self.free.clear();
         self.code.clear();
@@ -160,10 +170,19 @@ impl Assembler {
         self.code.push(Instr { code: self.isa.code(h), imm, p, q, ps: step(p), qs: step(q) });
     }
 
+    /// Appends a load or a store of rows that lie apart.
+    fn emit_apart(&mut self, h: Handler, place: u16) {
+        self.apart.push(self.code.len() as u32);
+        self.emit(h, place, place, handler::Apart::imm(self.inner * self.lane / self.isa.register()));
+    }
+
     /// The place where a value's lanes can be read.
     fn lanes_at(&self, v: Val) -> Option<u16> {
         let info = &self.values[v as usize];
-        let lanes = |m: &u16| info.dtype.size() == self.lane && self.places[*m as usize].stride == 1;
+        let lanes = |m: &u16| {
+            let p = &self.places[*m as usize];
+            info.dtype.size() == self.lane && p.stride == 1 && p.apart == 0
+        };
         info.tile.or(info.memory.filter(lanes))
     }
 
@@ -209,8 +228,13 @@ impl Assembler {
             (None, Some(m)) => (m, info.dtype),
             (None, None) => unreachable!("a value is in the accumulator, a tile or memory"),
         };
-        let stride = isize::from(self.places[place as usize].stride);
-        if stride != 1 {
+        let Place { apart, step, stride, .. } = self.places[place as usize];
+        let stride = isize::from(stride);
+        if apart != 0 {
+            if let Some(h) = table::load_apart(self.lane, dtype, step == 0) {
+                self.emit_apart(h, place);
+            }
+        } else if stride != 1 {
             self.emit(handler::load_strided(self.lane, stride), place, 0, (stride * self.lane as isize) as u64);
         } else if let Some(h) = table::load(self.lane, dtype, self.is_scalar(place)) {
             self.emit(h, place, 0, 0);
@@ -354,6 +378,12 @@ impl Assembler {
         self.load(v);
         let dtype = if lanes { self.raw() } else { self.values[v as usize].dtype };
         let at = self.place(place);
+        if place.apart != 0 {
+            if let Some(h) = table::store_apart(self.lane, dtype, self.part) {
+                self.emit_apart(h, at);
+            }
+            return;
+        }
         let h = if place.streamed && dtype.size() == self.lane {
             Some(handler::stream())
         } else {
@@ -393,6 +423,10 @@ impl Assembler {
         self.emit(next, 0, 0, 0);
         if rows {
             self.emit(handler::next_row(self.lane), 0, 0, self.places.len() as u64);
+        }
+        // Distances follow the places in the table.
+        for &at in &self.apart {
+            self.code[at as usize].q += self.places.len() as u16;
         }
         self.emit(handler::finish(), 0, 0, 0);
     }

@@ -363,9 +363,92 @@ macro_rules! fold {
     };
 }
 
+/// acc = load of `$T` elements of rows that lie apart; `$splat` repeats one for each row.
+macro_rules! load_apart {
+    ($L:ty, $x:ident: $T:ty => $R:ty, $e:expr, $splat:literal) => {
+        $crate::machine::handler::handler!($L, |pc, p, o, acc| {
+            let each = if $splat { 0 } else { N / 8 * size_of::<$T>() };
+            let mut rows = $crate::machine::handler::Apart::new(pc, p, o / (N / 8), each);
+            for k in 0..8 {
+                let memory = rows.register().cast::<$T>();
+                for i in 0..N / 8 {
+                    let $x: $T = memory.add(if $splat { 0 } else { i }).read_unaligned();
+                    let r: $R = $e;
+                    acc[k * (N / 8) + i] = Lane::put(r);
+                }
+            }
+        })
+    };
+}
+
+/// Rows that lie apart = store of the accumulator as `$R` elements; `$part` as in `store`.
+macro_rules! store_apart {
+    ($L:ty, $x:ident: $T:ty => $R:ty, $e:expr, $part:literal) => {
+        $crate::machine::handler::handler!($L, |pc, p, o, acc| {
+            let first = if $part { $crate::machine::handler::first_alone::<N>(o) } else { 0 };
+            let mut rows = $crate::machine::handler::Apart::new(pc, p, o / (N / 8), N / 8 * size_of::<$R>());
+            for k in 0..8 {
+                let memory = rows.register().cast::<$R>();
+                if k * (N / 8) >= first {
+                    for i in 0..N / 8 {
+                        let $x: $T = Lane::get(acc[k * (N / 8) + i]);
+                        memory.add(i).write_unaligned($e);
+                    }
+                }
+            }
+        })
+    };
+}
+
+/// Where the registers of a tile of several rows have their elements, which lie side by side in a row. An instruction's second
+/// operand is the table's entry that says how far rows are apart; `Apart::imm` is its immediate.
+pub struct Apart {
+    at: *mut u8,
+    /// Bytes from one register's elements to the next's in a row, and from the last one's to the next row's first.
+    each: isize,
+    next: isize,
+    /// The register's number in the row, and how many those are.
+    k: usize,
+    count: usize,
+}
+
+impl Apart {
+    /// The immediate for rows of so many registers: the number, and what multiplies a register's to give the row's.
+    pub const fn imm(count: usize) -> u64 {
+        (1u64 << 40).div_ceil(count as u64) << 16 | count as u64
+    }
+
+    /// From a register on, by its number, whose elements take `each` bytes.
+    ///
+    /// # Safety
+    /// The instruction's operands must be entries of the table.
+    #[inline(always)]
+    pub unsafe fn new(pc: *const Instr, p: *const *mut u8, register: usize, each: usize) -> Apart {
+        // SAFETY: the caller's contract.
+        let (instr, first, distance) =
+            unsafe { (*pc, *p.add((*pc).p as usize), (*p.add((*pc).q as usize)).addr() as isize) };
+        let count = instr.imm as usize & 0xffff;
+        // Exact below 2^24 registers of blocks, which have a few thousand.
+        let row = (register as u64 * (instr.imm >> 16) >> 40) as usize;
+        let (k, each) = (register - row * count, each as isize);
+        let at = first.wrapping_offset(row as isize * distance + k as isize * each);
+        Apart { at, each, next: distance - (count as isize - 1) * each, k, count }
+    }
+
+    /// Where the next register's elements are.
+    #[inline(always)]
+    pub fn register(&mut self) -> *mut u8 {
+        let at = self.at;
+        let last = self.k + 1 == self.count;
+        self.k = if last { 0 } else { self.k + 1 };
+        self.at = at.wrapping_offset(if last { self.next } else { self.each });
+        at
+    }
+}
+
 pub(crate) use {
-    fold, function, handler, jump, lanes1, lanes1_imm, lanes2, lanes2_form, load, store, tile, tile2, tile2_form,
-    variant,
+    fold, function, handler, jump, lanes1, lanes1_imm, lanes2, lanes2_form, load, load_apart, store, store_apart, tile,
+    tile2, tile2_form, variant,
 };
 
 /// Ends a tile: the next one from the first instruction, or the instruction after this.

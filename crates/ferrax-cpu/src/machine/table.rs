@@ -9,7 +9,8 @@ use crate::elementwise::{
 };
 use crate::library::reduce::LANES as STATE;
 use crate::machine::handler::{
-    self, Binary, Handler, first_alone, fold, handler, lanes1, lanes1_imm, lanes2, load, none, store, tile, tile2,
+    self, Binary, Handler, first_alone, fold, handler, lanes1, lanes1_imm, lanes2, load, load_apart, none, store,
+    store_apart, tile, tile2,
 };
 use crate::machine::wide;
 use crate::math::integer::divisions;
@@ -160,6 +161,22 @@ pub fn divide_by(lane: usize, part: DivisionPart, d: DType) -> Option<Handler> {
         DType::U32 => Some(divisions!(u32, divide_u32, part, map_imm)),
         _ => None,
     }
+}
+
+/// f(acc) = acc times the number whose bits the immediate is.
+pub fn scale(lane: usize, d: DType) -> Option<Handler> {
+    match (lane, d) {
+        (8, DType::F64) => Some(lanes1_imm!(u64, by, x: f64 => f64, x * f64::from_bits(by))),
+        (4, DType::F32 | DType::BF16 | DType::F16) => Some(map_imm!(by, x: f32 => f32, x * f32::from_bits(by as u32))),
+        _ => None,
+    }
+}
+
+/// The bits, as lanes have them, of a power of two's reciprocal, if both are normal numbers of the dtype's lanes.
+pub fn reciprocal(d: DType, n: f64) -> Option<u64> {
+    let normal = |x: f64| if d == DType::F64 { x.is_normal() } else { (x as f32).is_normal() };
+    let power = n.to_bits() << 12 == 0 && normal(n) && normal(1.0 / n);
+    power.then(|| if d == DType::F64 { (1.0 / n).to_bits() } else { u64::from(((1.0 / n) as f32).to_bits()) })
 }
 
 /// Rounds to fewer bits.
@@ -335,6 +352,40 @@ pub fn store(lane: usize, d: DType, part: bool) -> Option<Handler> {
         DType::I8 | DType::U8 | DType::Bool => either!(x: u32 => u8, x as u8),
         _ if part => handler::store_alone(4),
         _ => store!(u32, x: u32 => u32, x, false),
+    })
+}
+
+/// Loads elements of rows that lie apart, or repeats one for each: of dtypes that fill lanes, bfloat16 and bool.
+pub fn load_apart(lane: usize, d: DType, splat: bool) -> Option<Handler> {
+    macro_rules! either {
+        ($($t:tt)*) => {
+            if splat { load_apart!($($t)*, true) } else { load_apart!($($t)*, false) }
+        };
+    }
+    Some(match (lane, d) {
+        (4, DType::BF16) => either!(u32, x: u16 => f32, f32::from_bits(u32::from(x) << 16)),
+        (4, DType::Bool) => either!(u32, x: u8 => u32, u32::from(x)),
+        (8, DType::Bool) => either!(u64, x: u8 => u64, u64::from(x)),
+        (4, _) if d.size() == 4 => either!(u32, x: u32 => u32, x),
+        (8, _) if d.size() == 8 => either!(u64, x: u64 => u64, x),
+        _ => return None,
+    })
+}
+
+/// Stores lanes as elements of rows that lie apart: of the dtypes of `load_apart`; `part` as in `store`.
+pub fn store_apart(lane: usize, d: DType, part: bool) -> Option<Handler> {
+    macro_rules! either {
+        ($($t:tt)*) => {
+            if part { store_apart!($($t)*, true) } else { store_apart!($($t)*, false) }
+        };
+    }
+    Some(match (lane, d) {
+        (4, DType::BF16) => either!(u32, x: u32 => u16, (x >> 16) as u16),
+        (4, DType::Bool) => either!(u32, x: u32 => u8, x as u8),
+        (8, DType::Bool) => either!(u64, x: u64 => u8, x as u8),
+        (4, _) if d.size() == 4 => either!(u32, x: u32 => u32, x),
+        (8, _) if d.size() == 8 => either!(u64, x: u64 => u64, x),
+        _ => return None,
     })
 }
 

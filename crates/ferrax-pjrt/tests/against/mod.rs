@@ -96,16 +96,36 @@ fn extended(d: DType, host: &Buffer) -> Result<Buffer> {
     Buffer::from_bytes(&host.bytes().iter().map(value).collect::<Vec<u8>>())
 }
 
+/// Of how many cases one is run on the plugin, which compiles each for tens of milliseconds: with `FERRAX_XLA_SHARE`.
+fn share() -> usize {
+    number("FERRAX_XLA_SHARE").unwrap_or(1)
+}
+
+/// Whether the k-th case is in the share that is run: another one for each `FERRAX_FUZZ_SEED`.
+pub fn in_share(k: usize) -> bool {
+    (k + number("FERRAX_FUZZ_SEED").unwrap_or(0)).is_multiple_of(share())
+}
+
+fn number(name: &str) -> Option<usize> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
+}
+
 /// Graphs of one node each, or all as one where the plugin takes that.
 #[derive(Default)]
 pub struct Report {
+    seen: usize,
     pub wrong: Vec<String>,
     pub refused: Vec<String>,
 }
 
 impl Report {
-    /// Compares all cases over the same arguments.
+    /// Compares all cases over the same arguments, if they are in the share.
     pub fn check(&mut self, cases: &[Case], args: &[Array]) {
+        self.seen += 1;
+        if !in_share(self.seen) {
+            return;
+        }
         if !self.together(cases, args) {
             for case in cases {
                 if !self.together(std::slice::from_ref(case), args) {
@@ -160,7 +180,11 @@ impl Report {
     #[track_caller]
     pub fn finish_refusing(self, refused: &[&str]) {
         assert!(self.wrong.is_empty(), "{} wrong:\n{}", self.wrong.len(), self.wrong.join("\n"));
-        assert_eq!(self.refused, refused);
+        if share() == 1 {
+            assert_eq!(self.refused, refused);
+        } else {
+            assert!(self.refused.iter().all(|what| refused.contains(&what.as_str())), "refused: {:?}", self.refused);
+        }
     }
 }
 

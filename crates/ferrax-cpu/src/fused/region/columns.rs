@@ -87,20 +87,27 @@ impl Worker<'_> {
         }
     }
 
-    /// All phases over the rows `r0..r1`, and the levels of what the columns' reductions take in.
-    unsafe fn runs(&mut self, columns: &[Column], (r0, r1): (usize, usize)) -> Vec<Levels> {
+    /// All phases over the rows `r0..r1` of a run, which the columns' running results take in.
+    unsafe fn one_run(&mut self, columns: &[Column], (r0, r1): (usize, usize)) {
         let (block, inner) = (self.region.block, self.region.inner);
-        let mut levels: Vec<Levels> = columns.iter().map(|_| Levels::default()).collect();
         // SAFETY: the caller's contract; the running results are in this worker's scratch memory.
         unsafe {
-            for run in (r0..r1).step_by(ROWS) {
-                let end = (run + ROWS).min(r1);
-                columns.iter().for_each(|c| (c.reducer.reset)(self.scratch.wrapping_add(c.state), inner));
-                for row in (run..end).step_by(block) {
-                    self.block(row, (row + block).min(end));
-                }
+            columns.iter().for_each(|c| (c.reducer.reset)(self.scratch.wrapping_add(c.state), inner));
+            for row in (r0..r1).step_by(block) {
+                self.block(row, (row + block).min(r1));
+            }
+        }
+    }
+
+    /// All phases over the rows `r0..r1`, and the levels of what the columns' reductions take in.
+    unsafe fn runs(&mut self, columns: &[Column], (r0, r1): (usize, usize)) -> Vec<Levels> {
+        let mut levels: Vec<Levels> = columns.iter().map(|_| Levels::default()).collect();
+        for run in (r0..r1).step_by(ROWS) {
+            // SAFETY: the caller's contract; the running results are in this worker's scratch memory.
+            unsafe {
+                self.one_run(columns, (run, (run + ROWS).min(r1)));
                 for (c, levels) in columns.iter().zip(&mut levels) {
-                    (c.reducer.carry)(levels, self.scratch.wrapping_add(c.state), inner);
+                    (c.reducer.carry)(levels, self.scratch.wrapping_add(c.state), self.region.inner);
                 }
             }
         }
@@ -112,7 +119,19 @@ impl Worker<'_> {
         let regions = self.regions;
         let columns = &regions.columns[self.region.columns.0 as usize..self.region.columns.1 as usize];
         let inner = self.region.inner;
-        let mut all = if shared && rows > ROWS {
+        if rows <= ROWS {
+            // SAFETY: the caller's contract; running results are lanes, and so are the results.
+            unsafe {
+                self.one_run(columns, (0, rows));
+                for c in columns {
+                    let state = self.scratch.wrapping_add(c.state);
+                    std::ptr::copy_nonoverlapping(state, self.slots[c.to as usize], inner * self.region.lane);
+                }
+            }
+            self.region.fence();
+            return Ok(());
+        }
+        let mut all = if shared {
             let (common, _memory) = self.common()?;
             let task = rows_of_task(rows);
             let parts: Vec<Mutex<Vec<Levels>>> = (0..rows.div_ceil(task)).map(|_| Mutex::default()).collect();

@@ -85,8 +85,12 @@ pub(crate) struct Phase {
     pub by_row: bool,
     /// Rows begin with their last tile, if whole tiles leave a rest: nothing is reduced.
     pub last_first: bool,
-    /// One run goes through all rows of a block: their places are at regular distances, and nothing is reduced.
+    /// One run goes through many rows: their places are at regular distances, and nothing is reduced.
     pub in_rows: bool,
+    /// Tiles hold more than a row, and rows of some places lie apart.
+    pub apart: bool,
+    /// With either: how many rows, from each multiple of that on, are at regular distances; 0 for all.
+    pub group: usize,
     /// The last tile may read and write past the row's end where the operands go on: reductions leave it out.
     pub reach: bool,
     /// First instruction; `u32::MAX` when there is no program.

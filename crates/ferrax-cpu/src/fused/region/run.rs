@@ -29,12 +29,13 @@ pub(super) struct Worker<'a> {
 const SPAN: usize = 4 * RUN;
 
 impl Regions {
-    /// Bytes from a place's first element of a row to that of the next, if they are as many for all.
-    pub fn distance(&self, place: &Place) -> Option<isize> {
+    /// How many rows of a place, from each multiple of that on, are at regular distances, 0 for all; and bytes from one's first
+    /// element to that of the next.
+    pub fn regular(&self, place: &Place) -> (usize, isize) {
         match place.src {
-            Src::View(k) => self.views[k as usize].distance(),
-            Src::Tile(_) | Src::State(_) => Some(0),
-            Src::Slot(_) | Src::Scratch(_) => Some(place.row as isize),
+            Src::View(k) => self.views[k as usize].regular(),
+            Src::Tile(_) | Src::State(_) => (0, 0),
+            Src::Slot(_) | Src::Scratch(_) => (0, place.row as isize),
         }
     }
 
@@ -198,6 +199,17 @@ impl<'a> Worker<'a> {
     }
 }
 
+/// The rows `r0..r1`, cut at multiples of `group`, if that is not 0.
+fn runs(group: usize, r0: usize, r1: usize) -> impl Iterator<Item = (usize, usize)> {
+    let mut row = r0;
+    std::iter::from_fn(move || {
+        let end = if group == 0 { r1 } else { r1.min((row / group + 1) * group) };
+        let run = (row, end);
+        row = end;
+        (run.0 < r1).then_some(run)
+    })
+}
+
 /// Whether the phase's program fills the accumulators of a reduction.
 fn folded(reduce: &Reduce) -> bool {
     matches!(reduce.from.src, Src::State(_))
@@ -243,10 +255,12 @@ impl Worker<'_> {
                 }
                 return self.join_columns(columns, r0, r1);
             }
-            let n = if phase.over_rows { r1 - r0 } else { (r1 - r0) * self.region.inner };
+            let inner = if phase.over_rows { 1 } else { self.region.inner };
             if phase.code != NONE {
-                self.fill(phase, r0, r0);
-                self.tiles(phase, r0, 0, n);
+                for (row, end) in runs(phase.group, r0, r1) {
+                    self.fill(phase, row, r0);
+                    self.tiles(phase, row, 0, (end - row) * inner);
+                }
             }
             for put in &regions.puts[phase.puts.0 as usize..phase.puts.1 as usize] {
                 if let Src::View(k) = put.to.src {
@@ -277,17 +291,19 @@ impl Worker<'_> {
         }
     }
 
-    /// The rows `r0..r1` of a phase in one run.
+    /// The rows `r0..r1` of a phase, in one run as long as they are at regular distances.
     unsafe fn rows(&mut self, phase: &Phase, r0: usize, r1: usize) {
-        self.fill(phase, r0, r0);
-        let code = &raw const self.regions.code[phase.code as usize];
-        if let Some(left) = self.table.last_mut() {
-            *left = std::ptr::without_provenance_mut(r1 - r0);
-        }
         let Region { isa, inner, lane, .. } = *self.region;
         let first = first_tile(inner, isa.lanes(lane));
-        // SAFETY: the caller's contract; a row has a tile at least.
-        unsafe { machine::run(isa, code, self.table.as_mut_ptr(), first, inner) };
+        for (row, end) in runs(phase.group, r0, r1) {
+            self.fill(phase, row, r0);
+            let code = &raw const self.regions.code[phase.code as usize];
+            if let Some(left) = self.table.last_mut() {
+                *left = std::ptr::without_provenance_mut(end - row);
+            }
+            // SAFETY: the caller's contract; a row has a tile at least.
+            unsafe { machine::run(isa, code, self.table.as_mut_ptr(), first, inner) };
+        }
     }
 
     /// One row of a phase.
@@ -391,8 +407,8 @@ impl Worker<'_> {
         &self.regions.places[phase.places.0 as usize..phase.places.1 as usize]
     }
 
-    /// Makes the pointer table of a row; where a run goes through rows, with how far each place is from one to the next, and for
-    /// this one alone.
+    /// Makes the pointer table of a row; where a run goes through rows, or a tile holds some, with how far each place is from one
+    /// to the next, and for this one alone.
     fn fill(&mut self, phase: &Phase, row: usize, r0: usize) {
         let regions = self.regions;
         let places = &regions.places[phase.places.0 as usize..phase.places.1 as usize];
@@ -401,9 +417,9 @@ impl Worker<'_> {
             let at = self.address(place, row, r0);
             self.table.push(at);
         }
-        if phase.in_rows {
+        if phase.in_rows || phase.apart {
             let number = std::ptr::without_provenance_mut;
-            self.table.extend(places.iter().map(|p| number(regions.distance(p).unwrap_or(0) as usize)));
+            self.table.extend(places.iter().map(|p| number(regions.regular(p).1 as usize)));
             self.table.push(number(1));
         }
     }
@@ -449,9 +465,19 @@ impl Worker<'_> {
                 self.scratch.wrapping_add(at)
             })
             .collect();
-        let arrays = || places.iter().enumerate().filter(|(_, p)| p.step != 0);
-        // SAFETY: each place has `count` elements from `from` on, and its staged tiles hold as many.
+        let arrays = || places.iter().enumerate().filter(|(_, p)| p.step != 0 && p.apart == 0);
+        let apart = || places.iter().enumerate().filter(|(_, p)| p.apart != 0);
+        // SAFETY: each place has `count` elements from `from` on, and its staged tiles hold as many. Where rows lie apart, they
+        // begin with the tile: only a run of less than a tile is staged.
         unsafe {
+            for (i, p) in apart() {
+                let (stage, distance) = (stages[i], &mut table[places.len() + i]);
+                self.rows_apart(p, count, (self.table[i], distance.addr() as isize), &mut |root, at, bytes| {
+                    std::ptr::copy_nonoverlapping(root.cast_const(), stage.add(at), bytes);
+                });
+                *distance = std::ptr::without_provenance_mut(self.side_by_side(p));
+                table[i] = stage;
+            }
             for (i, p) in arrays() {
                 let (step, stride) = (p.step as usize, isize::from(p.stride));
                 let bytes = ((count - 1) * stride.unsigned_abs() + 1) * step;
@@ -474,6 +500,33 @@ impl Worker<'_> {
                 let step = p.step as usize;
                 std::ptr::copy_nonoverlapping(stages[i], self.table[i].add(from * step), count * step);
             }
+            for (i, p) in apart().filter(|(_, p)| p.written) {
+                let distance = self.table[places.len() + i].addr() as isize;
+                self.rows_apart(p, count, (self.table[i], distance), &mut |root, at, bytes| {
+                    std::ptr::copy_nonoverlapping(stages[i].add(at).cast_const(), root, bytes);
+                });
+            }
+        }
+    }
+
+    /// Bytes from one row of a place to the next where all lie side by side.
+    fn side_by_side(&self, p: &Place) -> usize {
+        if p.step == 0 { p.apart as usize } else { self.region.inner * p.step as usize }
+    }
+
+    /// Each row of the first `count` elements of a place whose rows lie apart: where it is, where it would be if they lay side by
+    /// side, and its bytes.
+    fn rows_apart(
+        &self,
+        p: &Place,
+        count: usize,
+        (first, distance): (*mut u8, isize),
+        see: &mut dyn FnMut(*mut u8, usize, usize),
+    ) {
+        let (inner, each) = (self.region.inner, self.side_by_side(p));
+        for row in 0..count.div_ceil(inner) {
+            let bytes = if p.step == 0 { each } else { (count - row * inner).min(inner) * p.step as usize };
+            see(first.wrapping_offset(row as isize * distance), row * each, bytes);
         }
     }
 }

@@ -1,17 +1,19 @@
 //! How a group of nodes becomes a region: phases, programs, places.
 
 mod after;
+mod apart;
 mod chains;
 mod target;
 pub mod terms;
 
 use crate::fused::region::columns::Column;
 use crate::fused::region::rows::{RowReducer, row_reducer};
-use crate::fused::region::{Expand, Note, Phase, Reduce, Region};
+use crate::fused::region::{Note, Phase, Reduce, Region};
 use crate::library::columns::ROWS;
 use crate::library::reduce::LANES;
 use crate::library::views::Rows;
 use crate::machine::assemble::{Assembler, Place, Src, Val};
+use crate::machine::handler::Handler;
 use crate::machine::{TILE, table};
 use crate::math::integer::divisor;
 use crate::plan::{NONE, Planner};
@@ -105,6 +107,10 @@ pub(super) struct Making {
     pub lane: usize,
     isa: Isa,
     pub short: bool,
+    /// With `short`: rows are whole registers, so that a tile can hold some that lie apart.
+    registers: bool,
+    /// Of the phase: how many rows of those places are at regular distances, 0 for all.
+    group: usize,
     /// There is one phase, and it reduces nothing: results may take the place of operands.
     single: bool,
     /// With `single`: whole operands that nobody needs any more, whose memory results may take when all is read.
@@ -150,7 +156,7 @@ impl Planner<'_> {
             self.emit_phase(&mut m, k)?;
         }
         let after = product == Some(inner) && first_column == self.out.regions.columns.len();
-        let flat = m.single && self.region.arrays.is_empty() && !self.by_row(first_phase) && !after;
+        let flat = m.single && self.region.arrays.is_empty() && !self.has_rows(first_phase) && !after;
         let inner = if flat { n } else { inner };
         // What is spread is written and read again, and should not leave the first-level cache.
         let elements = if m.short && !self.region.arrays.is_empty() { BLOCK / 2 } else { BLOCK };
@@ -196,16 +202,22 @@ impl Planner<'_> {
         let single = phases.len() == 1 && !any(|role| matches!(role, Role::Reduce | Role::Columns));
         let Some(isa) = simd::isa() else { bail!(Internal, "a region without a machine") };
         let alone = self.columns_alone(start, end);
-        let shortest = if any(|role| *role == Role::Reduce) { SHORT_REDUCED } else { SHORT };
+        let reduced = any(|role| *role == Role::Reduce);
+        let shortest = if reduced { SHORT_REDUCED } else { SHORT };
         let short = inner < n && (inner < shortest || (inner < 4 * SHORT_REDUCED && alone));
-        let narrow = inner < n.min(isa.lanes(lane)) && !short && !alone;
+        let registers = |isa: Isa| inner.is_multiple_of(isa.lanes(lane) / 8);
+        let wider = !reduced && !registers(isa) && registers(Isa::NARROW);
+        let narrow = inner < n.min(isa.lanes(lane)) && (!short || wider) && !alone;
+        let isa = if narrow { Isa::NARROW } else { isa };
         Ok(Making {
             item,
             n,
             inner,
             lane,
-            isa: if narrow { Isa::NARROW } else { isa },
+            isa,
             short,
+            registers: short && registers(isa),
+            group: 0,
             single,
             reusable: SmallVec::new(),
             phases,
@@ -227,8 +239,9 @@ impl Planner<'_> {
         })
     }
 
-    fn by_row(&self, first: u32) -> bool {
-        self.out.regions.phases[first as usize..].iter().any(|p| p.by_row || p.reduces.0 < p.reduces.1)
+    /// Whether rows matter to one of the phases from the first on.
+    fn has_rows(&self, first: u32) -> bool {
+        self.out.regions.phases[first as usize..].iter().any(|p| p.by_row || p.apart || p.reduces.0 < p.reduces.1)
     }
 
     /// Offsets of the scratch arrays, for blocks of `block` rows; gives their bytes.
@@ -310,7 +323,8 @@ impl Planner<'_> {
         let over_rows = self.order.members[start as usize].role == Role::Row;
         self.region.phase += 1;
         self.region.more.clear();
-        self.region.asm.clear(m.isa, m.lane);
+        self.region.asm.clear(m.isa, m.lane, m.inner);
+        m.group = 0;
         let first_expand = self.out.regions.expands.len() as u32;
         let first_reduce = self.out.regions.reduces.len() as u32;
         let first_column = self.out.regions.columns.len() as u32;
@@ -341,11 +355,9 @@ impl Planner<'_> {
         let reduces = (first_reduce, self.out.regions.reduces.len() as u32);
         by_row = (by_row || reduces.0 < reduces.1) && !m.short && !over_rows;
         let empty = asm.code.is_empty();
-        let in_rows = by_row
-            && reduces.0 == reduces.1
-            && !empty
-            && m.inner >= m.isa.lanes(m.lane)
-            && asm.places.iter().all(|p| self.out.regions.distance(p).is_some());
+        let apart = asm.places.iter().any(|p| p.apart != 0);
+        let group = if by_row { self.out.regions.group(&asm.places) } else { m.group };
+        let in_rows = by_row && reduces.0 == reduces.1 && !empty && m.inner >= m.isa.lanes(m.lane) && group != 1;
         if !empty {
             asm.finish(!folds, in_rows);
         }
@@ -361,6 +373,8 @@ impl Planner<'_> {
             by_row,
             last_first: !folds,
             in_rows,
+            apart,
+            group,
             reach,
             code: if empty { NONE } else { code },
             places: (first_place, r.places.len() as u32),
@@ -439,10 +453,9 @@ impl Planner<'_> {
         let line = matches!(spread, Spread::View(k) if self.order.views[k as usize].view.is_line());
         let found = match spread {
             Spread::Row(_) | Spread::Col(_) | Spread::View(_) if m.short && !line => {
-                let row = m.inner * element;
-                let to = Place::read(self.region.array(row), row, element);
-                self.out.regions.expands.push(Expand { from: found, to, size: element as u8 });
-                to
+                // Rows that are all the same are spread once.
+                let once = over_rows || matches!(spread, Spread::Col(_));
+                self.spread_rows(m, found, ty.dtype, once)
             }
             _ => found,
         };
@@ -529,13 +542,12 @@ impl Planner<'_> {
         if outlives || crosses {
             let element = self.g.types[root as usize].dtype.size();
             let row = if over_rows { element } else { m.inner * element };
+            let mut apart = None;
             let (src, shared) = match self.inside_slot(m, root) {
-                // The program leaves short rows side by side.
                 Some((src, true)) if m.short => {
-                    let array = self.region.array(row);
-                    let (from, to) = (Place::read(array, row, element), Place::write(src, 0, element));
-                    self.out.regions.puts.push(Expand { from, to, size: element as u8 });
-                    (array, false)
+                    let place = self.gathered_rows(m, root, src, crosses || over_rows);
+                    apart = (place.apart != 0).then_some(place);
+                    (place.src, false)
                 }
                 Some((src, rows)) => {
                     by_row = rows;
@@ -545,10 +557,10 @@ impl Planner<'_> {
                 None => (self.region.array(row), false),
             };
             let in_scratch = matches!(src, Src::Scratch(_));
-            let alone = outlives && !crosses && m.reusable.is_empty() && !in_scratch;
+            let alone = outlives && !crosses && m.reusable.is_empty() && !in_scratch && apart.is_none();
             let streamed = alone && row * (m.n / m.inner) >= streamed_from();
             m.streams |= streamed;
-            let place = Place { streamed, ..Place::write(src, row, element) };
+            let place = apart.unwrap_or(Place { streamed, ..Place::write(src, row, element) });
             self.region.home[root as usize] = Some(place);
             to = Some((place, shared));
         }
@@ -694,6 +706,16 @@ impl Planner<'_> {
         Ok(place)
     }
 
+    /// What divides by a power of two, and its immediate: the product with its reciprocal is the same number.
+    fn scale(&self, lane: usize, by: ValueId) -> Option<(Handler, u64)> {
+        let (root, dtype) = (ValueId(self.order.place(by).root), self.g.ty(by).dtype);
+        let Kind::Const(number) = self.g.maker(root)?.kind else { return None };
+        if self.g.ty(root).dtype != dtype {
+            return None;
+        }
+        table::scale(lane, dtype).zip(table::reciprocal(dtype, number.to_f64()))
+    }
+
     fn emit_operation(&mut self, m: &mut Making, at: u32, out: Val) -> Result<()> {
         let g = self.g;
         let member = self.order.members[at as usize];
@@ -705,6 +727,7 @@ impl Planner<'_> {
         }
         let dtype = |i: usize| g.ty(node.inputs[i]).dtype;
         m.cost += node.kind.cost() as u32 * m.lane as u32 / 4;
+        let scale = node.inputs.get(1).and_then(|&by| self.scale(m.lane, by));
         let asm = &mut self.region.asm;
         let missing = || ferrax_base::error!(Internal, "the machine has no {:?}", node.kind);
         match &node.kind {
@@ -713,6 +736,10 @@ impl Planner<'_> {
                 // A square needs no second operand in memory.
                 asm.used_by_store(x[1]);
                 asm.unary(Some(table::integer_pow(m.lane, 2, dtype(0)).ok_or_else(missing)?), 2, x[0], out);
+            }
+            Kind::Binary(BinaryOp::Div) if let Some((h, by)) = scale => {
+                asm.used_by_store(x[1]);
+                asm.unary(Some(h), by, x[0], out);
             }
             Kind::Binary(op) => asm.binary(table::binary(m.lane, *op, dtype(0)).ok_or_else(missing)?, x[0], x[1], out),
             Kind::Compare(op) => {

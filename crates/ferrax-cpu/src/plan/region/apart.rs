@@ -1,0 +1,62 @@
+//! Short rows that lie apart: tiles that hold several of them reach them where they are, or they are put side by side in scratch
+//! memory before the phase, or from there after it.
+
+use super::Making;
+use crate::fused::region::{Expand, Regions};
+use crate::machine::assemble::{Place, Src};
+use crate::machine::table;
+use crate::plan::Planner;
+use ferrax_base::DType;
+
+/// The greatest number that divides both; 0 is divided by all.
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+impl Regions {
+    /// How many rows of all these places, from each multiple of that on, are at regular distances; 0 for all.
+    pub(super) fn group(&self, places: &[Place]) -> usize {
+        places.iter().fold(0, |group, p| gcd(group, self.regular(p).0))
+    }
+}
+
+impl Planner<'_> {
+    /// The place where a phase finds short rows; with `aside` it is scratch memory.
+    pub(super) fn spread_rows(&mut self, m: &mut Making, from: Place, dtype: DType, aside: bool) -> Place {
+        let element = dtype.size();
+        let in_tiles = !aside && table::load_apart(m.lane, dtype, from.step == 0).is_some();
+        if let Some(place) = in_tiles.then(|| self.apart(m, from, element)).flatten() {
+            return place;
+        }
+        let row = m.inner * element;
+        let to = Place::read(self.region.array(row), row, element);
+        self.out.regions.expands.push(Expand { from, to, size: element as u8 });
+        to
+    }
+
+    /// The place where a phase leaves short rows that go to those of a view; with `aside` it is scratch memory.
+    pub(super) fn gathered_rows(&mut self, m: &mut Making, root: u32, view: Src, aside: bool) -> Place {
+        let dtype = self.g.types[root as usize].dtype;
+        let element = dtype.size();
+        let to = Place::write(view, 0, element);
+        let in_tiles = !aside && table::store_apart(m.lane, dtype, false).is_some();
+        if let Some(place) = in_tiles.then(|| self.apart(m, to, element)).flatten() {
+            return place;
+        }
+        let row = m.inner * element;
+        let from = Place::read(self.region.array(row), row, element);
+        self.out.regions.puts.push(Expand { from, to, size: element as u8 });
+        from
+    }
+
+    /// A place as tiles of several rows reach it, if they hold registers of rows at regular distances.
+    fn apart(&self, m: &mut Making, place: Place, element: usize) -> Option<Place> {
+        let group = gcd(m.group, self.out.regions.regular(&place).0);
+        let tiles = group == 0 || group * m.inner >= m.isa.lanes(m.lane);
+        if !m.registers || place.stride != 1 || !tiles {
+            return None;
+        }
+        m.group = group;
+        Some(Place { apart: element as u8, ..place })
+    }
+}
