@@ -48,3 +48,12 @@ def test_checkpoint_has_no_argument_there():
     with pytest.raises(ValueError, match="can only take integer values greater than or equal to `-len"):
         jax.checkpoint(lambda x, y: x, static_argnums=(2,))(1.0, 2.0)
     assert jax.checkpoint(lambda x, y: x, static_argnums=(-1,))(1.0, None) == 1.0
+
+
+@pytest.mark.parametrize("package", [jax, oracle], ids=["ferrax", "jax"])
+def test_what_solves_for_tangents_is_tried_in_the_call(package):
+    def fails(slope, right):
+        raise AssertionError("no slope")
+
+    with pytest.raises(AssertionError, match="no slope"):
+        package.lax.custom_root(lambda x: x - 1.0, 0.0, lambda f, x: x, fails)

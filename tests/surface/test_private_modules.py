@@ -1,6 +1,7 @@
 """Private modules of JAX that tests import: which there are, and that their helpers do what JAX's do."""
 
 import importlib
+import pickle
 import subprocess
 import sys
 
@@ -65,7 +66,7 @@ WITHOUT = [
     ("cudnn.fused_attention_stablehlo", "dot_product_attention"),
     ("earray", "EArray"),
     ("numpy.util", "promote_args _where"),
-    ("tree_util", "tracing_registry none_leaf_registry"),
+    ("tree_util", "tracing_registry dispatch_registry"),
     ("export.serialization", "serialize deserialize"),
     ("indexing", "Slice"),
     ("interpreters.batching", "BatchTracer to_elt"),
@@ -96,6 +97,30 @@ def test_names_that_say_that_they_mean_nothing_here(module, names):
 
         class Derived(getattr(found, name)):
             pass
+
+
+@pytest.mark.parametrize("package", [ferrax, jax], ids=["ferrax", "jax"])
+def test_a_registry_in_which_none_is_a_leaf(package):
+    tree_util = importlib.import_module(f"{package.__name__}._src.tree_util")
+    registry = tree_util.none_leaf_registry
+    leaves, structure = registry.flatten({"a": None, "b": [1, None]})
+    assert leaves == [None, 1, None]
+    assert str(structure) == "PyTreeDef({'a': *, 'b': [*, *]})"
+    assert structure.unflatten("xyz") == {"a": "x", "b": ["y", "z"]}
+    assert registry.flatten([None, (1, None)], lambda x: isinstance(x, tuple))[0] == [None, (1, None)]
+    assert [leaf for _, leaf in registry.flatten_with_path((None, 3))[0]] == [None, 3]
+    assert registry.flatten_one_level(None) is None
+    assert list(registry.flatten_one_level((None, 1))[0]) == [None, 1]
+    assert [child for _, child in registry.flatten_one_level_with_keys([None])[0]] == [None]
+    assert not registry.is_node(type(None)) and registry.is_node(list)
+    assert pickle.loads(pickle.dumps(registry)) is registry
+
+
+@pytest.mark.parametrize("package", [ferrax, jax], ids=["ferrax", "jax"])
+def test_a_prefix_that_is_none_is_named(package):
+    broadcast_prefix = importlib.import_module(f"{package.__name__}._src.tree_util").broadcast_prefix
+    with pytest.raises(ValueError, match="the prefix pytree broadcast_prefix prefix_tree has a subtree"):
+        broadcast_prefix((1, 2), (3, 4, 5))
 
 
 def test_sets_of_effects_like_jax():
