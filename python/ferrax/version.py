@@ -36,7 +36,8 @@ def _version_from_git_tree(base_version: str) -> str | None:
     try:
         with_pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         git = subprocess.Popen(["git", "log", "-1", "--format=%at-%h"], cwd=folder, **with_pipes)  # type: ignore[call-overload]
-        seconds, dash, commit = git.communicate()[0].decode().strip().partition("-")
+        said = git.communicate()[0] or b""
+        seconds, dash, commit = said.decode().strip().partition("-")
         if not (dash and commit.isalnum()):
             return None
         dated = _dated(base_version, int(seconds))

@@ -9,14 +9,14 @@ from jax._src.lib import check_jaxlib_version as jax_check
 import ferrax.version
 from ferrax._src.lib import check_jaxlib_version
 
-VARIABLES = [
+VARIABLES = (
     "JAX_RELEASE",
     "JAXLIB_RELEASE",
     "JAX_NIGHTLY",
     "JAXLIB_NIGHTLY",
     "JAX_CUSTOM_VERSION_SUFFIX",
     "WHEEL_VERSION_SUFFIX",
-]
+)
 #: Environment variables, and what becomes of "1.2.3"; `{day}` is today, `{commit}` what git is made to say.
 BUILDS = {
     "release": (dict(JAX_RELEASE="1"), "1.2.3"),
@@ -62,8 +62,9 @@ def test_builds(version, case, monkeypatch):
 
 
 def test_without_git(version, monkeypatch):
-    monkeypatch.setattr(Git, "said", b"")
-    assert version._get_version_string() == f"1.2.3.dev{datetime.date.today():%Y%m%d}"
+    for said in (b"", None):
+        monkeypatch.setattr(Git, "said", said)
+        assert version._get_version_string() == f"1.2.3.dev{datetime.date.today():%Y%m%d}"
     monkeypatch.setattr(version, "_release_version", "4.5.6")
     assert version._get_version_string() == version._get_version_for_build() == "4.5.6"
 
