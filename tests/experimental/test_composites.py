@@ -1,6 +1,7 @@
 """Functions that are one equation of programs: `fused`, `scheduling_group`, primitives of networks, their rules."""
 
 import importlib
+import re
 
 import numpy as np
 import pytest
@@ -59,6 +60,32 @@ def test_equations_have_the_program_and_the_notes():
     assert [e.primitive.name for e in eqn.params["jaxpr"].eqns][0] == "sin"
     (eqn,) = ferrax.make_jaxpr(WRAPPED["fused"])(X, 2.0).eqns
     assert eqn.primitive.name == "fused_call" and eqn.params["out_spaces"] == (DEVICE, DEVICE)
+
+
+def _calls(f, *args):
+    """Of the program of a function: names and notes of functions that are called, and how many functions there are."""
+    text = ferrax.jit(f).lower(*args).as_text()
+    return re.findall(r"call (@\w+)\(.*(\{\w+ = [^}]*\})", text), text.count("func.func private @xla_metadata_call")
+
+
+def test_lowered_programs_call_functions_with_notes():
+    notes = '{inlineable = "false"}'
+    double = scheduling_groups.xla_metadata_call(ferrax.jit(lambda x: x * 2), inlineable="false")
+    twice = lambda x: double(double(x)).sum()
+    call = ("@xla_metadata_call", notes)
+    assert _calls(twice, X) == ([call] * 2, 1)
+    assert _calls(ferrax.grad(twice), X) == ([call] * 2, 1)
+    assert _calls(ferrax.vmap(double), X) == ([call], 1)
+    (outer, inner), count = _calls(scheduling_groups.scheduling_group("outer")(double), X)
+    assert (outer[1], inner[1], count) == ('{scheduling_group = "outer"}', notes, 2)
+
+
+def test_equations_of_derivatives_have_the_notes():
+    f = scheduling_groups.scheduling_group("g")(lambda x: jnp.sin(x) * 2)
+    forward, backward = ferrax.make_jaxpr(ferrax.grad(f))(1.0).eqns
+    assert forward.params["scheduling_group"] == backward.params["scheduling_group"] == "g"
+    assert [e.primitive.name for e in forward.params["jaxpr"].eqns] == ["sin", "cos", "mul"]
+    assert [e.primitive.name for e in backward.params["jaxpr"].eqns] == ["mul", "mul"]
 
 
 def test_keyword_arguments_and_what_is_captured():
