@@ -555,3 +555,28 @@ def test_settings_are_flags_of_absl(run):
     program = CHECKS + FLAGS.replace("WITH_RUN", str(run)) + "\nprint('checked')"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert "checked" in done.stdout, done.stderr
+
+
+#: Values that a setting refuses, and with which error: JAX's, but for what they say of None.
+REFUSED = [
+    ("jax_platforms", 3, ValueError),
+    ("jax_compilation_cache_dir", 1.5, ValueError),
+    ("jax_compilation_cache_max_size", 1.5, ValueError),
+    ("jax_persistent_cache_min_compile_time_secs", "a", ValueError),
+    ("jax_num_cpu_devices", "a", ValueError),
+    ("jax_random_seed_offset", "a", ValueError),
+    ("jax_debug_log_modules", 3, TypeError),
+    ("jax_debug_log_modules", None, TypeError),
+    ("jax_cpu_get_local_topology_timeout_minutes", "a", ValueError),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "error"), REFUSED)
+def test_values_of_another_type(name, value, error):
+    import jax as peer
+
+    before = getattr(jax.config, name)
+    for package in (jax, peer):
+        with pytest.raises(error, match=r"new \w+ config value must be .*of type \w+, got (a|'a'|3|1\.5|None) of type"):
+            package.config.update(name, value)
+    assert getattr(jax.config, name) == before

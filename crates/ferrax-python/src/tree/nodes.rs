@@ -58,6 +58,11 @@ fn shape(object: &Bound<'_, PyAny>) -> PyResult<Shape> {
     Ok(Shape::Leaf)
 }
 
+/// Whether an object is a node; nothing is said of iterators.
+pub fn is_node(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(!matches!(shape(object)?, Shape::Leaf))
+}
+
 /// The iterators that are warned of where they are leaves.
 const ITERATORS: [&str; 11] = [
     "dict_itemiterator",
@@ -463,7 +468,10 @@ impl Nodes<PyHost> for Py<PyAny> {
 
     #[inline]
     fn is_container(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(!matches!(shape(self.bind(py))?, Shape::Leaf))
+        match shape(self.bind(py))? {
+            Shape::Leaf => leaf(self.bind(py)).map(|_| false),
+            _ => Ok(true),
+        }
     }
 
     #[cold]
