@@ -88,6 +88,33 @@ def test_equations_of_derivatives_have_the_notes():
     assert [e.primitive.name for e in backward.params["jaxpr"].eqns] == ["mul", "mul"]
 
 
+def test_orders_between_operations():
+    @ferrax.jit
+    def f(x, y):
+        first, second = jnp.sin(x), jnp.cos(y)
+        control_deps.schedule([second, first])
+        return first + second
+
+    text = f.lower(1.0, 2.0).as_text("hlo")
+    call = (
+        'ffi_call.1 = () custom-call(cos.1, sin.1), custom_call_target="control_dep", custom_call_has_side_effect=true'
+    )
+    assert f"{call}, api_version=API_VERSION_TYPED_FFI, backend_config={{}}\n" in text
+    np.testing.assert_allclose(f(1.0, 2.0), jnp.sin(1.0) + jnp.cos(2.0), rtol=1e-6)
+    assert control_deps.schedule([jnp.ones(1), jnp.ones(2), jnp.ones(3)]) is None
+
+
+def test_foreign_functions_in_hlo():
+    f = lambda x, **attributes: ferrax.ffi.ffi_call("foo", ferrax.ShapeDtypeStruct((2,), "float32"))(x, **attributes)
+    text = ferrax.jit(lambda x: f(x, a="s", b=True)).lower(X).as_text("hlo")
+    assert (
+        'f32[2]{0} custom-call(x.1), custom_call_target="foo", operand_layout_constraints={f32[3]{0}}, '
+        'api_version=API_VERSION_TYPED_FFI, backend_config={a = "s", b = true}'
+    ) in text
+    with pytest.raises(NotImplementedError, match="numbers"):
+        ferrax.jit(lambda x: f(x, n=3)).lower(X).as_text("hlo")
+
+
 def test_keyword_arguments_and_what_is_captured():
     offset = jnp.arange(3.0)
 
@@ -117,8 +144,6 @@ def test_mistakes():
         fused(out_spaces=(DEVICE,))(plain)(X, 1.0)
     with pytest.raises(NotImplementedError, match="Host"):
         fused(out_spaces=(DEVICE, ferrax.memory.Space.Host))(plain)(X, 1.0)
-    with pytest.raises(ferrax.errors.JaxRuntimeError, match="control_dep"):
-        control_deps.schedule([jnp.ones(1), jnp.ones(1)])
 
 
 # --- dead code

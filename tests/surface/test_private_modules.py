@@ -406,3 +406,30 @@ def test_modules_are_there_without_being_imported():
     program = f"import ferrax; print([{', '.join(f'{path}.__name__' for path in paths)}])"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == str(paths)
+
+
+#: Collectives that are started, and the arguments besides the array.
+STARTED = {
+    "all_gather": dict(tiled=True),
+    "all_to_all": dict(split_axis=0, concat_axis=0, tiled=True),
+    "ppermute": dict(perm=[(0, 1), (1, 2), (2, 0)]),
+    "psum": {},
+    "psum_scatter": dict(scatter_dimension=0, tiled=True),
+}
+
+
+@pytest.mark.parametrize("name", STARTED)
+def test_collectives_that_are_started(name):
+    from ferrax._src.lax import parallel
+
+    start = getattr(parallel, f"{name}_start")
+    rows = jnp.arange(18.0).reshape(3, 6)
+    found, wanted = (
+        ferrax.vmap(f, axis_name="i")(rows)
+        for f in (
+            lambda x: start(x, "i", **STARTED[name]).done(),
+            lambda x: getattr(lax, name)(x, "i", **STARTED[name]),
+        )
+    )
+    np.testing.assert_array_equal(found, wanted)
+    assert start.__name__ == f"{name}_start" and "Future(" in repr(parallel.Future(1))
