@@ -193,3 +193,11 @@ def test_default_devices_that_are_none(value):
         with pytest.raises(ValueError, match=r"jax.default_device must be passed either a Device object .*, got: "):
             use()
     assert jax.config.jax_default_device is None
+
+
+@pytest.mark.parametrize("index", [(), (1,), (5,), ((0,),)])
+@pytest.mark.parametrize("transform", [jax.jit, jax.vmap, jax.grad])
+def test_items_of_traced_values(transform, index):
+    x = ones((1, 1)) if transform is jax.vmap else ones(1)
+    with pytest.raises(jax.errors.ConcretizationTypeError, match=r"item\(\) method"):
+        transform(lambda x: x.item(*index))(x)
