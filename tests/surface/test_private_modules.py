@@ -33,6 +33,7 @@ from ferrax._src import (
     xla_bridge,
 )
 from ferrax._src.internal_test_util import deprecation_module, lax_test_util as cases, lazy_loader_module
+from ferrax._src.numpy.util import promote_args
 from ferrax._src.random import prng, threefry2x32
 from ferrax._src.tree_util import broadcast_flattened_prefix_with_treedef
 
@@ -65,7 +66,7 @@ WITHOUT = [
     ("cudnn.scaled_matmul_stablehlo", "quantize shape_normalization"),
     ("cudnn.fused_attention_stablehlo", "dot_product_attention"),
     ("earray", "EArray"),
-    ("numpy.util", "promote_args _where"),
+    ("numpy.util", "_broadcast_arrays _where"),
     ("tree_util", "tracing_registry dispatch_registry"),
     ("export.serialization", "serialize deserialize"),
     ("indexing", "Slice"),
@@ -433,3 +434,31 @@ def test_collectives_that_are_started(name):
     )
     np.testing.assert_array_equal(found, wanted)
     assert start.__name__ == f"{name}_start" and "Future(" in repr(parallel.Future(1))
+
+
+PROMOTED = {
+    "promote_args": [(1.0, np.ones(3, np.int32)), (np.ones(3), np.ones((2, 3), np.int32)), (2, 3), (np.ones(2),)],
+    "promote_args_inexact": [(1, 2), (np.ones(3, np.int32), np.ones((2, 3), np.float16))],
+    "promote_args_numeric": [(True, np.ones(2, bool)), (np.ones((1, 2), bool), 2.5)],
+    "promote_shapes": [(1, np.ones(3), np.ones((2, 3))), (np.ones(3), 2)],
+}
+
+
+@pytest.mark.parametrize("name", PROMOTED)
+def test_promoted_operands_like_jax(name):
+    def said(package, mode):
+        function = getattr(importlib.import_module(f"{package.__name__}._src.numpy.util"), name)
+        out = []
+        for args in PROMOTED[name]:
+            try:
+                with package.numpy_rank_promotion(mode):
+                    got = function("f", *map(package.numpy.asarray, args))
+                out.append([(x.shape, str(x.dtype), x.weak_type) for x in got])
+            except ValueError as error:
+                out.append(str(error)[:60])
+        return out
+
+    for mode in ("allow", "raise"):
+        assert said(ferrax, mode) == said(jax, mode)
+    with pytest.raises(TypeError, match="f does not accept dtype"):
+        promote_args("f", ferrax.random.key(0), 1)
