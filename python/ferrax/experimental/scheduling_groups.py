@@ -140,8 +140,7 @@ class _Noted(Composite):
         return [next(found) if i in places else None for i in range(len(args))]
 
     def _mapped(self, axis: Any, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> tuple[Any, Any]:
-        mapped = functools.partial(Composite._mapped, self, axis, dims=dims, **params)
-        outs = _called(lambda *values: mapped(values)[0], _notes(params), *args)
+        outs = _called(lambda *values: Composite._mapped(self, axis, values, dims, **params)[0], _notes(params), *args)
         return outs, [0] * len(outs)
 
 
