@@ -56,6 +56,7 @@ WITH_MEANING = [
     ("scipy.cluster.vq", "vq"),
     ("third_party.scipy.interpolate", "RegularGridInterpolator"),
     ("array", "make_array_from_single_device_arrays make_array_from_process_local_data ArrayImpl"),
+    ("sharding_impls", "array_mapping_to_axis_resources NonUniformShardingError num_addressable_indices"),
     ("abstract_arrays", "ShapedArray array_types numpy_scalar_types"),
 ]
 WITHOUT = [
