@@ -5,7 +5,6 @@ built, by the rules and environment variables of JAX's builds.
 """
 
 import os
-import pathlib
 import time
 
 __all__ = ["__version__", "__version_info__"]
@@ -32,7 +31,7 @@ def _version_from_git_tree(base_version: str) -> str | None:
     """The version with the last commit's day and hash; None where git has none."""
     import subprocess
 
-    folder = pathlib.Path(__file__).resolve().parent
+    folder = os.path.dirname(os.path.realpath(__file__))
     try:
         with_pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         git = subprocess.Popen(["git", "log", "-1", "--format=%at-%h"], cwd=folder, **with_pipes)  # type: ignore[call-overload]
