@@ -75,6 +75,7 @@ _PLAIN: dict[str, Any] = {
     "jax_transfer_guard_device_to_device": None,
     "jax_transfer_guard_device_to_host": None,
     "jax_no_execution": False,
+    "jax_array_garbage_collection_guard": None,
     "jax_export_calling_convention_version": 10,
     "jax_debug_log_modules": "",
     "jax_logging_level": "NOTSET",
@@ -300,6 +301,12 @@ def _checked(name: str, value: Any) -> Any:
         allowed = ("allow", "warn", "error")
     elif name == "jax_transfer_guard" or name in _GUARDS:
         allowed = _GUARD_LEVELS
+    elif name == "jax_array_garbage_collection_guard":
+        allowed = (None, "allow", "log", "fatal")
+        if value in ("log", "fatal"):
+            from ferrax import _garbage_guard  # few programs ask for this
+
+            _garbage_guard.install()
     elif isinstance(first := _PLAIN.get(name, _UNREAD.get(name)), bool):
         value = _boolean(name, value)
     elif name in _TEXTS:
@@ -618,7 +625,11 @@ _PURPOSES: dict[str, tuple[str, str, Any]] = {
     "jax_transfer_guard_host_to_device": ("What transfers to devices do", 'a level, such as `"log"`', "log"),
     "jax_transfer_guard_device_to_device": ("What transfers between devices do", 'a level, such as `"log"`', "log"),
     "jax_transfer_guard_device_to_host": ("What transfers to the host do", 'a level, such as `"log"`', "log"),
-    "jax_array_garbage_collection_guard": ("What collected arrays do; not implemented", "None", None),
+    "jax_array_garbage_collection_guard": (
+        "What arrays do that Python's garbage collector deletes",
+        '`"allow"`, `"log"` or `"fatal"`',
+        "log",
+    ),
     "jax_thread_guard": ("Whether two threads may not start work of several processes", "a bool", True),
     "jax_no_tracing": ("Whether tracing raises", "a bool", False),
     "jax_no_execution": ("Whether running a program raises", "a bool", False),
