@@ -302,7 +302,7 @@ class _Computation:
         self.op_name = ""
 
     def equations(self, jaxpr: Any) -> None:
-        for eqn in jaxpr.eqns:
+        for eqn in _needed(jaxpr):
             rule = _RULES.get(eqn.primitive.name)
             if rule is None:
                 raise NotImplementedError(
@@ -403,6 +403,17 @@ class _Computation:
 
 
 # ---- a rule for each primitive: it writes an equation's instructions, given the names of its operands ----------------
+
+
+def _needed(jaxpr: Any) -> list[Any]:
+    """The equations that the results need, and those with effects."""
+    needed = {v for v in jaxpr.outvars if not hasattr(v, "val")}
+    kept = []
+    for eqn in reversed(jaxpr.eqns):
+        if eqn.effects or not needed.isdisjoint(eqn.outvars):
+            kept.append(eqn)
+            needed.update(v for v in eqn.invars if not hasattr(v, "val"))
+    return kept[::-1]
 
 
 def _elementwise(to: _Computation, eqn: Any, operands: Sequence[str]) -> None:
