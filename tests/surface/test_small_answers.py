@@ -2,6 +2,7 @@
 
 import collections.abc
 
+import jax as peer
 import numpy as np
 import pytest
 
@@ -201,3 +202,13 @@ def test_items_of_traced_values(transform, index):
     x = ones((1, 1)) if transform is jax.vmap else ones(1)
     with pytest.raises(jax.errors.ConcretizationTypeError, match="where concrete value is expected"):
         transform(lambda x: x.item(*index))(x)
+
+
+def test_compiled_functions_tell_which_types_differ():
+    def told(package):
+        compiled = package.jit(lambda x, y: x * y).lower(1.0, package.numpy.ones(2)).compile()
+        with pytest.raises(TypeError) as caught:
+            compiled(package.numpy.ones(3), package.numpy.ones(2, int))
+        return str(caught.value).splitlines()[:3]
+
+    assert told(jax) == told(peer)
