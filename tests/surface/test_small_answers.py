@@ -212,3 +212,9 @@ def test_compiled_functions_tell_which_types_differ():
         return str(caught.value).splitlines()[:3]
 
     assert told(jax) == told(peer)
+
+
+@pytest.mark.parametrize("package", [jax, peer], ids=["ferrax", "jax"])
+def test_the_former_name_of_a_process(package):
+    with pytest.warns(UserWarning, match="has been renamed from `host_id` to `process_index`"):
+        assert package.local_devices(host_id=0) == package.local_devices(process_index=0)
