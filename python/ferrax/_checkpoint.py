@@ -240,11 +240,18 @@ def _with_fixed(target: Callable[..., Any], count: int, given: dict[int, Any], n
     return call
 
 
+def _of_each(prevent_cse: tuple[Any, ...], args: tuple[Any, ...]) -> list[bool]:
+    """What a tuple says of the arguments' leaves; an error unless it is a prefix of the arguments."""
+    from ferrax._src.tree_util import broadcast_prefix
+
+    return broadcast_prefix(prevent_cse, args)
+
+
 @overload
 def checkpoint(
     fun: Callable[P, R],
     *,
-    prevent_cse: bool = ...,
+    prevent_cse: bool | tuple[bool, ...] = ...,
     policy: Policy | None = ...,
     static_argnums: int | Sequence[int] = ...,
     static_argnames: str | Iterable[str] = ...,
@@ -254,7 +261,7 @@ def checkpoint(
 def checkpoint(
     fun: None = ...,
     *,
-    prevent_cse: bool = ...,
+    prevent_cse: bool | tuple[bool, ...] = ...,
     policy: Policy | None = ...,
     static_argnums: int | Sequence[int] = ...,
     static_argnames: str | Iterable[str] = ...,
@@ -263,7 +270,7 @@ def checkpoint(
 def checkpoint(
     fun: Callable[..., Any] | None = None,
     *,
-    prevent_cse: bool = True,
+    prevent_cse: bool | tuple[bool, ...] = True,
     policy: Policy | None = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Iterable[str] = (),
@@ -273,7 +280,8 @@ def checkpoint(
 
     Args:
       fun: function to wrap; without it, returns a decorator.
-      prevent_cse: whether the compiler must keep the second computation apart from the first.
+      prevent_cse: whether the compiler must keep the second computation apart from the first. A tuple says so of each
+        argument: it is kept apart where one of them asks for it.
       policy: says of each operation whether its results may be kept; see `checkpoint_policies`.
       static_argnums: positions of arguments that are not traced; they must be hashable.
       static_argnames: names of such arguments, given by keyword or by position.
@@ -305,6 +313,10 @@ def checkpoint(
             f"checkpoint policy must be a function that says of each operation whether its results are kept, such as "
             f"jax.checkpoint_policies.everything_saveable; got {policy!r}."
         )
+    if not isinstance(prevent_cse, bool) and not (
+        isinstance(prevent_cse, tuple) and all(isinstance(p, bool) for p in tree_util.tree_leaves(prevent_cse))
+    ):
+        raise TypeError(f"prevent_cse must be a bool or tuple of bools, got type(prevent_cse)={type(prevent_cse)}")
     names = frozenset([static_argnames] if isinstance(static_argnames, str) else static_argnames)
     positions = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     static = positions + _positions_of(fun, names)
@@ -336,6 +348,7 @@ def checkpoint(
                 traced = fixed_call(len(args), given, named)  # one function for equal arguments: it is traced once
             except TypeError:  # they are not hashable
                 traced = fixed_call.__wrapped__(len(args), given, named)
+        apart = any(_of_each(prevent_cse, dynamic)) if isinstance(prevent_cse, tuple) else prevent_cse
         clock = _ferrax.trace_clock()
         try:
             program = _ferrax.trace_to_jaxpr(traced, dynamic, kwargs, "checkpoint")
@@ -343,7 +356,7 @@ def checkpoint(
             from ferrax._refs_calls import of_places
 
             closed, dynamic, kwargs = of_places(traced, dynamic, kwargs)
-            return checkpoint(closed, prevent_cse=prevent_cse, policy=policy)(*dynamic, **kwargs)
+            return checkpoint(closed, prevent_cse=apart, policy=policy)(*dynamic, **kwargs)
         except ConcretizationTypeError as error:
             if "for checkpoint" in str(error) and _CONSIDER not in str(error):
                 error.args = (str(error) + _CONSIDER,)
@@ -351,11 +364,11 @@ def checkpoint(
         if _ferrax.references_since(clock):
             from ferrax._refs_calls import checkpointed
 
-            again = functools.partial(checkpoint, prevent_cse=prevent_cse, policy=policy)
+            again = functools.partial(checkpoint, prevent_cse=apart, policy=policy)
             return checkpointed(traced, again, clock, dynamic, kwargs)
         leaves = tree_util.tree_leaves((dynamic, kwargs))
         rule = None if policy is None else _policy(policy)
-        return program.out_tree.unflatten(_ferrax.bind_remat(program, leaves, prevent_cse, rule))
+        return program.out_tree.unflatten(_ferrax.bind_remat(program, leaves, apart, rule))
 
     wrapped.__name__ = name_of(target)
     return shielded(wrapped)

@@ -236,6 +236,10 @@ def local_devices(
     >>> jax.local_devices() == jax.devices()
     True
     """
+    if host_id is not None:
+        warnings.warn(
+            "The argument to jax.local_devices has been renamed from `host_id` to `process_index`.", stacklevel=2
+        )
     process = host_id if process_index is None else process_index
     if process is None or process == _processes.state.index:
         return list(_ferrax.devices(backend))

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ferrax._scopes import user_frame
-from ferrax._stablehlo_notes import notes_in
+from ferrax._stablehlo_notes import attribute, dictionary, notes_in
 
 __all__ = ["HloModule"]
 
@@ -302,7 +302,7 @@ class _Computation:
         self.op_name = ""
 
     def equations(self, jaxpr: Any) -> None:
-        for eqn in jaxpr.eqns:
+        for eqn in _needed(jaxpr):
             rule = _RULES.get(eqn.primitive.name)
             if rule is None:
                 raise NotImplementedError(
@@ -403,6 +403,17 @@ class _Computation:
 
 
 # ---- a rule for each primitive: it writes an equation's instructions, given the names of its operands ----------------
+
+
+def _needed(jaxpr: Any) -> list[Any]:
+    """The equations that the results need, and those with effects."""
+    needed = {v for v in jaxpr.outvars if not hasattr(v, "val")}
+    kept = []
+    for eqn in reversed(jaxpr.eqns):
+        if eqn.effects or not needed.isdisjoint(eqn.outvars):
+            kept.append(eqn)
+            needed.update(v for v in eqn.invars if not hasattr(v, "val"))
+    return kept[::-1]
 
 
 def _elementwise(to: _Computation, eqn: Any, operands: Sequence[str]) -> None:
@@ -701,6 +712,20 @@ def _sharding_constraint(to: _Computation, eqn: Any, operands: Sequence[str]) ->
     return to.one(eqn, "custom-call", operands, 'custom_call_target="Sharding"', where)
 
 
+def _ffi_call(to: _Computation, eqn: Any, operands: Sequence[str]) -> None:
+    p = eqn.params
+    if not isinstance(p["attributes"], tuple) or not all(isinstance(v, (bool, str)) for _, v in p["attributes"]):
+        raise NotImplementedError("text in the dialect 'hlo' of ffi_call with attributes that are numbers")
+    rest = [f'custom_call_target="{p["target_name"]}"']
+    if eqn.outvars:
+        rest.append(f"operand_layout_constraints={{{', '.join(_type(v.aval) for v in eqn.invars)}}}")
+    if p["has_side_effect"]:
+        rest.append("custom_call_has_side_effect=true")
+    said = dictionary((name, attribute(value)) for name, value in p["attributes"])
+    rest.append(f"api_version=API_VERSION_TYPED_FFI, backend_config={said}")
+    to.parts("ffi_call", eqn, "custom-call", operands, *rest, tupled=not eqn.outvars)
+
+
 _RULES: dict[str, Callable[..., None]] = {
     **dict.fromkeys([*_ELEMENTWISE, *_COMPARISONS, "clamp"], _elementwise),
     **dict.fromkeys(_REDUCTIONS, _reduction),
@@ -718,6 +743,7 @@ _RULES: dict[str, Callable[..., None]] = {
     "dynamic_slice": _simple("dynamic-slice", lambda p: f"dynamic_slice_sizes={_numbers(p['slice_sizes'])}"),
     "dynamic_update_slice": _simple("dynamic-update-slice"),
     "expand_dims": _simple("reshape"),
+    "ffi_call": _ffi_call,
     "gather": _gather,
     "integer_pow": _integer_pow,
     "iota": _simple("iota", lambda p: f"iota_dimension={p['dimension']}"),

@@ -175,13 +175,16 @@ class Composites:
         found = re.fullmatch(r'( *(?:%[\d:]+ = )?)"func.call"(\([^()]*\)) \{callee = (@\w+)\} : (.*)', line)
         assert found is not None
         start, operands, function, signature = found.groups()
+        takes, _, gives = signature.partition(" -> ")
+        gives = re.sub(r"^\(([^,]*)\)$", r"\1", gives)
+        if said.startswith("call "):  # of a function with a name of its own
+            symbol = self.symbols.setdefault(function, self._free(said.removeprefix("call ")))
+            return f"{start}call {symbol}{operands} : {takes} -> {gives}"
         wanted = re.search(r'decomposition = (@(?:[\w.$]+|"[^"]*"))', said)
         assert wanted is not None
         symbol = self.symbols.setdefault(function, self._free(wanted[1]))
         said = said.replace(f"decomposition = {wanted[1]}", f"decomposition = {symbol}")
         name, _, settings = re.split(r'((?<=")) (?=\{)', said, maxsplit=1)
-        takes, _, gives = signature.partition(" -> ")
-        gives = re.sub(r"^\(([^,]*)\)$", r"\1", gives)
         return f"{start}stablehlo.composite {name} {operands[1:-1]} {settings} : {takes} -> {gives}"
 
     def _free(self, wanted: str) -> str:

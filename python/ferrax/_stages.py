@@ -538,7 +538,8 @@ class Compiled(_Stage):
             for i, want, got in wrong
         )
         raise TypeError(
-            "Argument types differ from the types for which this computation was compiled. The mismatches are:\n"
+            "Argument types differ from the types for which this computation was compiled. Perhaps you are calling the "
+            "compiled executable with a different enable_x64 mode than when it was AOT compiled? The mismatches are:\n"
             f"{''.join(lines)}It is a call of {self._name}."
         )
 

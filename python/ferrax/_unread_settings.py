@@ -10,7 +10,6 @@ UNREAD: dict[str, Any] = {
     "check_vma": False,
     "eager_constant_folding": False,
     "jax_allow_f16_reductions": True,
-    "jax_array_garbage_collection_guard": None,
     "jax_auto_pcast": True,
     "jax_backend_target": "",
     "jax_bcoo_cusparse_lowering": False,

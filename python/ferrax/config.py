@@ -9,7 +9,6 @@ and the number is part of every trace cache's key.
 from __future__ import annotations
 
 import contextlib
-import operator
 import os
 import threading
 import warnings
@@ -19,6 +18,7 @@ from typing import Any
 
 from ferrax import _ferrax
 from ferrax._boundary import expose as _expose
+from ferrax._setting_values import check_text, number
 from ferrax._unread_settings import UNREAD as _UNREAD
 
 __all__ = ["Config", "State", "config"]
@@ -75,6 +75,7 @@ _PLAIN: dict[str, Any] = {
     "jax_transfer_guard_device_to_device": None,
     "jax_transfer_guard_device_to_host": None,
     "jax_no_execution": False,
+    "jax_array_garbage_collection_guard": None,
     "jax_export_calling_convention_version": 10,
     "jax_debug_log_modules": "",
     "jax_logging_level": "NOTSET",
@@ -91,6 +92,14 @@ _PLAIN: dict[str, Any] = {
     # JAX has two implementations of `checkpoint` and of `linearize`, and ferrax one of each
     "jax_remat3": False,
     "jax_use_direct_linearize": True,
+}
+
+#: Those that are texts, and whether they can be None.
+_TEXTS = {
+    "jax_platforms": True,
+    "jax_platform_name": True,
+    "jax_compilation_cache_dir": True,
+    "jax_debug_log_modules": False,
 }
 
 _RANK_PROMOTION = ("allow", "warn", "raise")
@@ -275,6 +284,8 @@ def _checked(name: str, value: Any) -> Any:
         start, allowed = _TRACED[name]
         if isinstance(start, bool):
             value = _boolean(name, value)
+        elif isinstance(start, int):
+            value = number(name, value, int)
         if name == "jax_default_matmul_precision":
             allowed = _precisions()
     elif name == "jax_numpy_rank_promotion":
@@ -290,10 +301,18 @@ def _checked(name: str, value: Any) -> Any:
         allowed = ("allow", "warn", "error")
     elif name == "jax_transfer_guard" or name in _GUARDS:
         allowed = _GUARD_LEVELS
-    elif name == "jax_export_calling_convention_version":
-        value = operator.index(value)
-    elif isinstance(_PLAIN.get(name, _UNREAD.get(name)), bool):
+    elif name == "jax_array_garbage_collection_guard":
+        allowed = (None, "allow", "log", "fatal")
+        if value in ("log", "fatal"):
+            from ferrax import _garbage_guard  # few programs ask for this
+
+            _garbage_guard.install()
+    elif isinstance(first := _PLAIN.get(name, _UNREAD.get(name)), bool):
         value = _boolean(name, value)
+    elif name in _TEXTS:
+        check_text(name, value, _TEXTS[name])
+    elif name == "jax_num_cpu_devices" or type(first) in (int, float):
+        value = number(name, value, type(first) if name in _PLAIN else int)
     if name in _UNREAD and value != _UNREAD[name]:
         raise NotImplementedError(
             f"the setting {name} is not implemented in ferrax: it can only be {_UNREAD[name]!r}, got {value!r}"
@@ -606,7 +625,11 @@ _PURPOSES: dict[str, tuple[str, str, Any]] = {
     "jax_transfer_guard_host_to_device": ("What transfers to devices do", 'a level, such as `"log"`', "log"),
     "jax_transfer_guard_device_to_device": ("What transfers between devices do", 'a level, such as `"log"`', "log"),
     "jax_transfer_guard_device_to_host": ("What transfers to the host do", 'a level, such as `"log"`', "log"),
-    "jax_array_garbage_collection_guard": ("What collected arrays do; not implemented", "None", None),
+    "jax_array_garbage_collection_guard": (
+        "What arrays do that Python's garbage collector deletes",
+        '`"allow"`, `"log"` or `"fatal"`',
+        "log",
+    ),
     "jax_thread_guard": ("Whether two threads may not start work of several processes", "a bool", True),
     "jax_no_tracing": ("Whether tracing raises", "a bool", False),
     "jax_no_execution": ("Whether running a program raises", "a bool", False),

@@ -706,7 +706,7 @@ def register_static(cls: Class) -> Class:
     >>> ferrax.tree_util.tree_flatten([Mode("fast"), 1])
     ([1], PyTreeDef([CustomNode(Mode[fast], []), *]))
     """
-    flatten: Any = lambda value: ((), value)
+    flatten: Any = lambda value: ([], value)
     default_registry.register_node(cls, flatten, lambda value, _: value, flatten)
     return cls
 

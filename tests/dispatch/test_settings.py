@@ -362,7 +362,6 @@ def test_float0_has_no_arithmetic():
 def test_settings_that_nothing_reads_say_so():
     for name, other in (
         ("jax_log_checkpoint_residuals", True),
-        ("jax_array_garbage_collection_guard", "log"),
         ("jax_disable_most_optimizations", True),
         ("jax_dump_ir_to", "/nowhere"),
     ):
@@ -555,3 +554,72 @@ def test_settings_are_flags_of_absl(run):
     program = CHECKS + FLAGS.replace("WITH_RUN", str(run)) + "\nprint('checked')"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert "checked" in done.stdout, done.stderr
+
+
+#: Values that a setting refuses, and with which error: JAX's, but for what they say of None.
+REFUSED = [
+    ("jax_platforms", 3, ValueError),
+    ("jax_compilation_cache_dir", 1.5, ValueError),
+    ("jax_compilation_cache_max_size", 1.5, ValueError),
+    ("jax_persistent_cache_min_compile_time_secs", "a", ValueError),
+    ("jax_num_cpu_devices", "a", ValueError),
+    ("jax_random_seed_offset", "a", ValueError),
+    ("jax_debug_log_modules", 3, TypeError),
+    ("jax_debug_log_modules", None, TypeError),
+    ("jax_cpu_get_local_topology_timeout_minutes", "a", ValueError),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "error"), REFUSED)
+def test_values_of_another_type(name, value, error):
+    import jax as peer
+
+    before = getattr(jax.config, name)
+    for package in (jax, peer):
+        with pytest.raises(error, match=r"new \w+ config value must be .*of type \w+, got (a|'a'|3|1\.5|None) of type"):
+            package.config.update(name, value)
+    assert getattr(jax.config, name) == before
+
+
+# ---- arrays that Python's garbage collector deletes
+
+CYCLE = """
+import gc, sys
+import ferrax as jax
+class Node:
+    pass
+def cycle():
+    one, other = Node(), Node()
+    one.data, other.data = jax.numpy.ones((2, 2)), jax.numpy.ones(3)
+    one.next, other.next = other, one
+"""
+
+
+def _deleted(text):
+    run = subprocess.run([sys.executable, "-c", CYCLE + text], capture_output=True, text=True, check=False)
+    return run.returncode, re.findall(
+        r"`jax.Array` was deleted by the Python garbage collector .* held (\S+)\.", run.stderr
+    )
+
+
+def test_arrays_in_cycles_are_told_of():
+    shown = """
+cycle(); gc.collect()
+with jax.array_garbage_collection_guard("log"):
+    cycle(); gc.collect()
+    x = jax.numpy.ones(5); del x; gc.collect()
+with jax.array_garbage_collection_guard("allow"):
+    cycle(); gc.collect()
+cycle(); gc.collect()
+"""
+    code, kinds = _deleted(shown)
+    assert (code, sorted(kinds)) == (0, ["float32[2,2]", "float32[3]"])
+    code, kinds = _deleted(f"jax.config.update('jax_array_garbage_collection_guard', 'fatal')\n{shown}")
+    assert code < 0 and len(kinds) == 2
+
+
+def test_what_may_happen_to_arrays_in_cycles():
+    for value in ("ignore", 3):
+        with pytest.raises(ValueError, match=r"new enum value must be None or in \['allow', 'log', 'fatal'\]"):
+            jax.config.update("jax_array_garbage_collection_guard", value)
+    assert jax.config.jax_array_garbage_collection_guard is None

@@ -22,7 +22,7 @@ LOADED = {
     # what makes names and members load later, and the tables of it
     "ferrax._boundary", "ferrax._documentation", "ferrax._lazy", "ferrax._members", "ferrax.version",
     # names of dtypes for NumPy; settings and plugins, which the environment may name
-    "ferrax._narrow", "ferrax._plugins", "ferrax._unread_settings", "ferrax.config",
+    "ferrax._narrow", "ferrax._plugins", "ferrax._setting_values", "ferrax._unread_settings", "ferrax.config",
     # the table of NumPy's names, and those that are Rust or numbers
     "ferrax.numpy", "ferrax.numpy._constants", "ferrax.numpy._ufuncs",
 }  # fmt: skip

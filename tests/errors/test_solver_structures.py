@@ -48,3 +48,24 @@ def test_checkpoint_has_no_argument_there():
     with pytest.raises(ValueError, match="can only take integer values greater than or equal to `-len"):
         jax.checkpoint(lambda x, y: x, static_argnums=(2,))(1.0, 2.0)
     assert jax.checkpoint(lambda x, y: x, static_argnums=(-1,))(1.0, None) == 1.0
+
+
+@pytest.mark.parametrize("package", [jax, oracle], ids=["ferrax", "jax"])
+def test_what_solves_for_tangents_is_tried_in_the_call(package):
+    def fails(slope, right):
+        raise AssertionError("no slope")
+
+    with pytest.raises(AssertionError, match="no slope"):
+        package.lax.custom_root(lambda x: x - 1.0, 0.0, lambda f, x: x, fails)
+
+
+@pytest.mark.parametrize("package", [jax, oracle], ids=["ferrax", "jax"])
+def test_what_keeps_the_second_computation_apart(package):
+    f = lambda x, y: jnp.sin(x["a"] * y) if package is jax else oracle_numpy.sin(x["a"] * y)
+    for prevent_cse in ((True, False), ({"a": False}, True), (False, False)):
+        slope = package.grad(package.checkpoint(f, prevent_cse=prevent_cse))({"a": 0.0}, 2.0)
+        assert slope["a"] == 2
+    with pytest.raises(TypeError, match="prevent_cse must be a bool or tuple of bools"):
+        package.checkpoint(f, prevent_cse=3)({"a": 0.0}, 2.0)
+    with pytest.raises(ValueError, match="the prefix pytree broadcast_prefix prefix_tree has a subtree"):
+        package.checkpoint(f, prevent_cse=(True,))({"a": 0.0}, 2.0)

@@ -1,6 +1,7 @@
 """Functions that are one equation of programs: `fused`, `scheduling_group`, primitives of networks, their rules."""
 
 import importlib
+import re
 
 import numpy as np
 import pytest
@@ -61,6 +62,59 @@ def test_equations_have_the_program_and_the_notes():
     assert eqn.primitive.name == "fused_call" and eqn.params["out_spaces"] == (DEVICE, DEVICE)
 
 
+def _calls(f, *args):
+    """Of the program of a function: names and notes of functions that are called, and how many functions there are."""
+    text = ferrax.jit(f).lower(*args).as_text()
+    return re.findall(r"call (@\w+)\(.*(\{\w+ = [^}]*\})", text), text.count("func.func private @xla_metadata_call")
+
+
+def test_lowered_programs_call_functions_with_notes():
+    notes = '{inlineable = "false"}'
+    double = scheduling_groups.xla_metadata_call(ferrax.jit(lambda x: x * 2), inlineable="false")
+    twice = lambda x: double(double(x)).sum()
+    call = ("@xla_metadata_call", notes)
+    assert _calls(twice, X) == ([call] * 2, 1)
+    assert _calls(ferrax.grad(twice), X) == ([call] * 2, 1)
+    assert _calls(ferrax.vmap(double), X) == ([call], 1)
+    (outer, inner), count = _calls(scheduling_groups.scheduling_group("outer")(double), X)
+    assert (outer[1], inner[1], count) == ('{scheduling_group = "outer"}', notes, 2)
+
+
+def test_equations_of_derivatives_have_the_notes():
+    f = scheduling_groups.scheduling_group("g")(lambda x: jnp.sin(x) * 2)
+    forward, backward = ferrax.make_jaxpr(ferrax.grad(f))(1.0).eqns
+    assert forward.params["scheduling_group"] == backward.params["scheduling_group"] == "g"
+    assert [e.primitive.name for e in forward.params["jaxpr"].eqns] == ["sin", "cos", "mul"]
+    assert [e.primitive.name for e in backward.params["jaxpr"].eqns] == ["mul", "mul"]
+
+
+def test_orders_between_operations():
+    @ferrax.jit
+    def f(x, y):
+        first, second = jnp.sin(x), jnp.cos(y)
+        control_deps.schedule([second, first])
+        return first + second
+
+    text = f.lower(1.0, 2.0).as_text("hlo")
+    call = (
+        'ffi_call.1 = () custom-call(cos.1, sin.1), custom_call_target="control_dep", custom_call_has_side_effect=true'
+    )
+    assert f"{call}, api_version=API_VERSION_TYPED_FFI, backend_config={{}}\n" in text
+    np.testing.assert_allclose(f(1.0, 2.0), jnp.sin(1.0) + jnp.cos(2.0), rtol=1e-6)
+    assert control_deps.schedule([jnp.ones(1), jnp.ones(2), jnp.ones(3)]) is None
+
+
+def test_foreign_functions_in_hlo():
+    f = lambda x, **attributes: ferrax.ffi.ffi_call("foo", ferrax.ShapeDtypeStruct((2,), "float32"))(x, **attributes)
+    text = ferrax.jit(lambda x: f(x, a="s", b=True)).lower(X).as_text("hlo")
+    assert (
+        'f32[2]{0} custom-call(x.1), custom_call_target="foo", operand_layout_constraints={f32[3]{0}}, '
+        'api_version=API_VERSION_TYPED_FFI, backend_config={a = "s", b = true}'
+    ) in text
+    with pytest.raises(NotImplementedError, match="numbers"):
+        ferrax.jit(lambda x: f(x, n=3)).lower(X).as_text("hlo")
+
+
 def test_keyword_arguments_and_what_is_captured():
     offset = jnp.arange(3.0)
 
@@ -90,8 +144,6 @@ def test_mistakes():
         fused(out_spaces=(DEVICE,))(plain)(X, 1.0)
     with pytest.raises(NotImplementedError, match="Host"):
         fused(out_spaces=(DEVICE, ferrax.memory.Space.Host))(plain)(X, 1.0)
-    with pytest.raises(ferrax.errors.JaxRuntimeError, match="control_dep"):
-        control_deps.schedule([jnp.ones(1), jnp.ones(1)])
 
 
 # --- dead code

@@ -178,3 +178,10 @@ def test_what_is_computed_again_is_kept_apart(apart):
 def test_barriers():
     text = hlo(lambda x, y: lax.optimization_barrier((x, y)), 1.0, jnp.ones(2))
     assert [name for name, _ in instructions(text)][2:] == ["tuple", "opt-barrier", *["get-tuple-element"] * 2, "tuple"]
+
+
+def test_what_no_result_needs_is_left_out():
+    text = jax.jit(jax.grad(jnp.sin)).lower(1.0).as_text("hlo")
+    assert " cosine(" in text and " sine(" not in text
+    text = jax.jit(lambda x: lax.scan(lambda c, _: (jnp.cos(c), jnp.sin(c))[:1] + (None,), x, length=3)[0])
+    assert " sine(" not in text.lower(1.0).as_text("hlo")

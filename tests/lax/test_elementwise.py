@@ -292,3 +292,5 @@ def test_accuracy_is_a_hint():
         ours.sin(0.0, accuracy=3)
     with pytest.raises(ValueError, match="non-negative"):
         ours.Tolerance(atol=-1.0)
+    with pytest.raises(ValueError, match="At least one of"):
+        ours.Tolerance()

@@ -35,6 +35,38 @@ def test_processes_count_each_other_and_their_devices():
         assert own == f"{index + 1}.0 SingleDeviceSharding(device=CpuDevice(id={first}), memory_kind=device)"
 
 
+def test_what_each_process_has_of_an_axis():
+    lines = printed("""
+        from ferrax._src import sharding_impls as s
+        devices = np.array(jax.devices()).reshape(2, 2)
+        for mesh in (devices, devices.T, [devices[0], devices[1][::-1]]):
+            mesh = jax.sharding.Mesh(np.array(mesh), ("p", "d"))
+            for spec in (jax.P("p", "d"), jax.P("d", "p"), jax.P(("p", "d")), jax.P(None, "d")):
+                sharding = jax.NamedSharding(mesh, spec)
+                print([s.get_process_index_and_count(sharding, axis, 2) for axis in (0, 1)],
+                      s.local_to_global_shape(sharding, (4, 3)),
+                      [s.num_addressable_indices(sharding, axis, (8, 8)) for axis in (0, 1)])
+        mesh = jax.sharding.Mesh(np.array([[devices[0, 0], devices[0, 1], devices[1, 0]]]), ("a", "b"))
+        sharding = jax.NamedSharding(mesh, jax.P("b"))
+        print(error(lambda: s.get_process_index_and_count(sharding, 0, 1)), s.local_to_global_shape(sharding, (2,)))
+    """)
+    for index, found in enumerate(lines):
+        own = [
+            f"[({index}, 2), (0, 1)] (8, 3) [4, 8]",
+            f"[(0, 1), ({index}, 2)] (4, 6) [8, 4]",
+            f"[({index}, 2), (0, 1)] (8, 3) [4, 8]",
+            "[(0, 1), (0, 1)] (4, 3) [8, 8]",
+        ]
+        crossed = [
+            f"[(0, 1), ({index}, 2)] (4, 6) [8, 4]",
+            f"[({index}, 2), (0, 1)] (8, 3) [4, 8]",
+            f"[({index}, 2), (0, 1)] (8, 3) [4, 8]",
+            f"[(0, 1), ({index}, 2)] (4, 6) [8, 4]",
+        ]
+        assert found[:12] == own + crossed + own
+        assert found[12].startswith("NonUniformShardingError") and found[12].endswith("(None,)")
+
+
 def test_values_go_from_process_to_process():
     lines = printed(
         """

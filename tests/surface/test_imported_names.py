@@ -1,6 +1,7 @@
 """Names of JAX's insides that libraries import: what they do here, or which error says why not."""
 
 import functools
+import gzip
 import warnings
 
 import jax
@@ -38,6 +39,17 @@ def test_backends():
         backend.get_compile_options(1, 1)
     with pytest.raises(NotImplementedError, match="register_plugin"):
         backend.register_backend_factory("rocket", lambda: None, priority=3)
+
+
+def test_what_a_backend_tells():
+    client = backend.get_backend("cpu")
+    x = jnp.full((7, 45), 2.5)
+    assert b"float32[7,45]" in gzip.decompress(client.heap_profile())
+    assert x.shape in [a.shape for a in client.live_arrays()]
+    assert client.host_id() == client.task_id() == client.process_index()
+    assert client.device_from_local_hardware_id(0) == ferrax.devices()[0]
+    with pytest.raises(ferrax.errors.JaxRuntimeError, match="local_hardware_id 9999"):
+        client.device_from_local_hardware_id(9999)
 
 
 def test_devices():

@@ -1,6 +1,7 @@
 """Private modules of JAX that tests import: which there are, and that their helpers do what JAX's do."""
 
 import importlib
+import pickle
 import subprocess
 import sys
 
@@ -32,6 +33,7 @@ from ferrax._src import (
     xla_bridge,
 )
 from ferrax._src.internal_test_util import deprecation_module, lax_test_util as cases, lazy_loader_module
+from ferrax._src.numpy.util import promote_args
 from ferrax._src.random import prng, threefry2x32
 from ferrax._src.tree_util import broadcast_flattened_prefix_with_treedef
 
@@ -54,6 +56,7 @@ WITH_MEANING = [
     ("scipy.cluster.vq", "vq"),
     ("third_party.scipy.interpolate", "RegularGridInterpolator"),
     ("array", "make_array_from_single_device_arrays make_array_from_process_local_data ArrayImpl"),
+    ("sharding_impls", "array_mapping_to_axis_resources NonUniformShardingError num_addressable_indices"),
     ("abstract_arrays", "ShapedArray array_types numpy_scalar_types"),
 ]
 WITHOUT = [
@@ -64,8 +67,8 @@ WITHOUT = [
     ("cudnn.scaled_matmul_stablehlo", "quantize shape_normalization"),
     ("cudnn.fused_attention_stablehlo", "dot_product_attention"),
     ("earray", "EArray"),
-    ("numpy.util", "promote_args _where"),
-    ("tree_util", "tracing_registry none_leaf_registry"),
+    ("numpy.util", "_broadcast_arrays _where"),
+    ("tree_util", "tracing_registry dispatch_registry"),
     ("export.serialization", "serialize deserialize"),
     ("indexing", "Slice"),
     ("interpreters.batching", "BatchTracer to_elt"),
@@ -96,6 +99,30 @@ def test_names_that_say_that_they_mean_nothing_here(module, names):
 
         class Derived(getattr(found, name)):
             pass
+
+
+@pytest.mark.parametrize("package", [ferrax, jax], ids=["ferrax", "jax"])
+def test_a_registry_in_which_none_is_a_leaf(package):
+    tree_util = importlib.import_module(f"{package.__name__}._src.tree_util")
+    registry = tree_util.none_leaf_registry
+    leaves, structure = registry.flatten({"a": None, "b": [1, None]})
+    assert leaves == [None, 1, None]
+    assert str(structure) == "PyTreeDef({'a': *, 'b': [*, *]})"
+    assert structure.unflatten("xyz") == {"a": "x", "b": ["y", "z"]}
+    assert registry.flatten([None, (1, None)], lambda x: isinstance(x, tuple))[0] == [None, (1, None)]
+    assert [leaf for _, leaf in registry.flatten_with_path((None, 3))[0]] == [None, 3]
+    assert registry.flatten_one_level(None) is None
+    assert list(registry.flatten_one_level((None, 1))[0]) == [None, 1]
+    assert [child for _, child in registry.flatten_one_level_with_keys([None])[0]] == [None]
+    assert not registry.is_node(type(None)) and registry.is_node(list)
+    assert pickle.loads(pickle.dumps(registry)) is registry
+
+
+@pytest.mark.parametrize("package", [ferrax, jax], ids=["ferrax", "jax"])
+def test_a_prefix_that_is_none_is_named(package):
+    broadcast_prefix = importlib.import_module(f"{package.__name__}._src.tree_util").broadcast_prefix
+    with pytest.raises(ValueError, match="the prefix pytree broadcast_prefix prefix_tree has a subtree"):
+        broadcast_prefix((1, 2), (3, 4, 5))
 
 
 def test_sets_of_effects_like_jax():
@@ -381,3 +408,58 @@ def test_modules_are_there_without_being_imported():
     program = f"import ferrax; print([{', '.join(f'{path}.__name__' for path in paths)}])"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == str(paths)
+
+
+#: Collectives that are started, and the arguments besides the array.
+STARTED = {
+    "all_gather": dict(tiled=True),
+    "all_to_all": dict(split_axis=0, concat_axis=0, tiled=True),
+    "ppermute": dict(perm=[(0, 1), (1, 2), (2, 0)]),
+    "psum": {},
+    "psum_scatter": dict(scatter_dimension=0, tiled=True),
+}
+
+
+@pytest.mark.parametrize("name", STARTED)
+def test_collectives_that_are_started(name):
+    from ferrax._src.lax import parallel
+
+    start = getattr(parallel, f"{name}_start")
+    rows = jnp.arange(18.0).reshape(3, 6)
+    found, wanted = (
+        ferrax.vmap(f, axis_name="i")(rows)
+        for f in (
+            lambda x: start(x, "i", **STARTED[name]).done(),
+            lambda x: getattr(lax, name)(x, "i", **STARTED[name]),
+        )
+    )
+    np.testing.assert_array_equal(found, wanted)
+    assert start.__name__ == f"{name}_start" and "Future(" in repr(parallel.Future(1))
+
+
+PROMOTED = {
+    "promote_args": [(1.0, np.ones(3, np.int32)), (np.ones(3), np.ones((2, 3), np.int32)), (2, 3), (np.ones(2),)],
+    "promote_args_inexact": [(1, 2), (np.ones(3, np.int32), np.ones((2, 3), np.float16))],
+    "promote_args_numeric": [(True, np.ones(2, bool)), (np.ones((1, 2), bool), 2.5)],
+    "promote_shapes": [(1, np.ones(3), np.ones((2, 3))), (np.ones(3), 2)],
+}
+
+
+@pytest.mark.parametrize("name", PROMOTED)
+def test_promoted_operands_like_jax(name):
+    def said(package, mode):
+        function = getattr(importlib.import_module(f"{package.__name__}._src.numpy.util"), name)
+        out = []
+        for args in PROMOTED[name]:
+            try:
+                with package.numpy_rank_promotion(mode):
+                    got = function("f", *map(package.numpy.asarray, args))
+                out.append([(x.shape, str(x.dtype), x.weak_type) for x in got])
+            except ValueError as error:
+                out.append(str(error)[:60])
+        return out
+
+    for mode in ("allow", "raise"):
+        assert said(ferrax, mode) == said(jax, mode)
+    with pytest.raises(TypeError, match="f does not accept dtype"):
+        promote_args("f", ferrax.random.key(0), 1)

@@ -2,6 +2,7 @@
 
 import collections.abc
 
+import jax as peer
 import numpy as np
 import pytest
 
@@ -193,3 +194,27 @@ def test_default_devices_that_are_none(value):
         with pytest.raises(ValueError, match=r"jax.default_device must be passed either a Device object .*, got: "):
             use()
     assert jax.config.jax_default_device is None
+
+
+@pytest.mark.parametrize("index", [(), (1,), (5,), ((0,),)])
+@pytest.mark.parametrize("transform", [jax.jit, jax.vmap, jax.grad])
+def test_items_of_traced_values(transform, index):
+    x = ones((1, 1)) if transform is jax.vmap else ones(1)
+    with pytest.raises(jax.errors.ConcretizationTypeError, match="where concrete value is expected"):
+        transform(lambda x: x.item(*index))(x)
+
+
+def test_compiled_functions_tell_which_types_differ():
+    def told(package):
+        compiled = package.jit(lambda x, y: x * y).lower(1.0, package.numpy.ones(2)).compile()
+        with pytest.raises(TypeError) as caught:
+            compiled(package.numpy.ones(3), package.numpy.ones(2, int))
+        return str(caught.value).splitlines()[:3]
+
+    assert told(jax) == told(peer)
+
+
+@pytest.mark.parametrize("package", [jax, peer], ids=["ferrax", "jax"])
+def test_the_former_name_of_a_process(package):
+    with pytest.warns(UserWarning, match="has been renamed from `host_id` to `process_index`"):
+        assert package.local_devices(host_id=0) == package.local_devices(process_index=0)

@@ -3,6 +3,9 @@
 What XLA makes of its own is in `tests/xla/test_compilation_cache.py`.
 """
 
+import re
+
+import jax as peer
 import pytest
 
 import ferrax as jax
@@ -67,3 +70,15 @@ def test_values_are_simple():
 def test_disabled_jit_needs_no_compiler():
     with jax.disable_jit():
         assert jax.jit(lambda x: x + 1, compiler_options=OPTIONS)(1.0) == 2
+
+
+@pytest.mark.embedded
+@pytest.mark.parametrize("value", ["invalid", "true", 1, 0.5])
+@pytest.mark.parametrize("name", ["xla_embed_ir_in_executable", "xla_cpu_enable_fast_math"])
+def test_options_that_are_yes_or_no(name, value):
+    message = re.escape(f"INVALID_ARGUMENT: While setting option {name}, '{value}' is not a valid bool value.")
+    for package in (jax, peer):
+        with pytest.raises(package.errors.JaxRuntimeError, match=message):
+            package.jit(lambda x: x + 1).lower(1.0).compile(compiler_options={name: value})
+        for allowed in (True, "True", "False"):
+            package.jit(lambda x: x + 1, compiler_options={name: allowed})(1.0)

@@ -7,6 +7,7 @@ import inspect
 import pickle
 import sys
 import typing
+import warnings
 
 import jax
 import jax.tree_util as theirs
@@ -484,3 +485,34 @@ def test_no_python_frame():
     finally:
         sys.setprofile(None)
     assert frames == ["double"] * 4
+
+
+ITERATORS = {
+    "generator": lambda: (x for x in ()),
+    "list_iterator": lambda: iter([1]),
+    "tuple_iterator": lambda: iter((1,)),
+    "set_iterator": lambda: iter({1}),
+    "dict_keyiterator": lambda: iter({}),
+    "dict_itemiterator": lambda: iter({}.items()),
+    "dict_valueiterator": lambda: iter({}.values()),
+    "enumerate": lambda: enumerate([1]),
+    "filter": lambda: filter(None, [1]),
+    "map": lambda: map(int, [1]),
+    "zip": lambda: zip([1]),
+}
+
+
+@pytest.mark.parametrize("module", [ours, theirs], ids=["ferrax", "jax"])
+@pytest.mark.parametrize("name", ITERATORS)
+def test_iterators_are_leaves_that_are_warned_of(module, name):
+    for tree in (ITERATORS[name](), [1, ITERATORS[name]()]):
+        for ask in (module.tree_leaves, module.tree_structure, module.tree_flatten_with_path):
+            with pytest.warns(
+                DeprecationWarning, match=f"Python iterable type '{name}' is treated as a leaf in PyTree"
+            ):
+                ask(tree)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        module.tree_leaves([ITERATORS[name]()], is_leaf=lambda x: not isinstance(x, list))
+        module.all_leaves([ITERATORS[name]()])
+        module.tree_leaves([range(3), "text", {1}, reversed([1]), range(3).__iter__()])

@@ -235,3 +235,9 @@ def test_is_leaf(is_leaf, tree):
     at = lambda path, x: len(path) > 1 or is_leaf(x)
     pairs, expected = (m.tree_leaves_with_path(tree, at, is_leaf_takes_path=True) for m in BOTH)
     assert [(keys_text(path), leaf) for path, leaf in pairs] == [(keys_text(path), leaf) for path, leaf in expected]
+
+
+def test_one_level_of_a_static_object():
+    for module in BOTH:
+        static = module.register_static(type("Static", (), {}))()
+        assert module.flatten_one_level(static) == ([], static)

@@ -66,14 +66,32 @@ pub type Options = [(String, OptionValue)];
 const XLAS: [&str; 4] =
     ["exec_time_optimization_effort", "memory_fitting_effort", "memory_fitting_level", "optimization_level"];
 
+/// What the names of XLA's flags begin with that are yes or no.
+const SWITCHES: &str = "xla_allow_excess_precision xla_cpu_copy_insertion_use_ xla_cpu_enable_ xla_cpu_fast_math_honor_ \
+    xla_cpu_multi_thread_eigen xla_cpu_strict_dot_conv_math xla_cpu_use_ xla_detailed_logging xla_dump_compress_ \
+    xla_dump_fusion_ xla_dump_hlo_as_ xla_dump_hlo_snapshots xla_dump_include_ xla_dump_large_ xla_dump_module_ \
+    xla_eliminate_hlo_implicit_broadcast xla_embed_ir_in_executable xla_enable_dumping xla_hlo_profile xla_llvm_ \
+    xla_test_all_";
+
 impl Source<'_> {
     /// Errors where an engine whose compiler has no options is given one. Those of XLA, which programs for XLA's CPU bring
     /// along, say nothing to it.
     pub fn without_options(&self) -> Result<()> {
-        match self.options.iter().find(|(name, _)| !name.starts_with("xla_") && !XLAS.contains(&name.as_str())) {
-            None => Ok(()),
-            Some((name, _)) => bail!(Runtime, "INVALID_ARGUMENT: No such compile option: '{name}'"),
+        for (name, value) in self.options {
+            if !name.starts_with("xla_") && !XLAS.contains(&name.as_str()) {
+                bail!(Runtime, "INVALID_ARGUMENT: No such compile option: '{name}'");
+            }
+            let said = match value {
+                OptionValue::Text(text) if text != "True" && text != "False" => text.clone(),
+                OptionValue::Int(number) => number.to_string(),
+                OptionValue::Float(number) => number.to_string(),
+                _ => continue,
+            };
+            if SWITCHES.split(' ').any(|switch| name.starts_with(switch)) {
+                bail!(Runtime, "INVALID_ARGUMENT: While setting option {name}, '{said}' is not a valid bool value.");
+            }
         }
+        Ok(())
     }
 }
 

@@ -19,8 +19,49 @@ def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: _IsLeaf = None) 
     def repeat(leaf: Any, below: Any) -> None:
         leaves.extend([leaf] * _tree_util.tree_structure(below).num_leaves)
 
-    _tree_util.tree_map(repeat, prefix_tree, full_tree, is_leaf=is_leaf)
+    try:
+        _tree_util.tree_map(repeat, prefix_tree, full_tree, is_leaf=is_leaf)
+    except ValueError as error:
+        for told in prefix_errors(prefix_tree, full_tree, is_leaf):
+            raise told("broadcast_prefix prefix_tree") from error
+        raise
     return leaves
+
+
+class _NoneLeafRegistry:
+    """`default_registry` for which `None` is a leaf."""
+
+    __name__ = "none_leaf_registry"
+
+    def flatten(self, tree: Any, is_leaf: _IsLeaf = None) -> tuple[list[Any], Any]:
+        """The leaves of a tree and its structure."""
+        if is_leaf is None:
+            return _tree_util.tree_flatten(tree, is_leaf=lambda x: x is None)
+        return _tree_util.tree_flatten(tree, is_leaf=lambda x: x is None or is_leaf(x))
+
+    def flatten_with_path(self, tree: Any, is_leaf: _IsLeaf = None) -> tuple[list[Any], Any]:
+        """The leaves with their paths, and the structure."""
+        return _tree_util.tree_flatten_with_path(
+            tree, is_leaf=lambda x: x is None or (is_leaf is not None and is_leaf(x))
+        )
+
+    def is_node(self, cls: type) -> bool:
+        """Whether values of a type are nodes."""
+        return cls is not type(None) and bool(default_registry.is_node(cls))
+
+    def flatten_one_level(self, tree: Any) -> Any:
+        """The children of a node and its data; None of a leaf."""
+        return None if tree is None else default_registry.flatten_one_level(tree)
+
+    def flatten_one_level_with_keys(self, tree: Any) -> Any:
+        """As `flatten_one_level`, with the key of each child."""
+        return None if tree is None else default_registry.flatten_one_level_with_keys(tree)
+
+    def __reduce__(self) -> str:
+        return self.__name__
+
+
+none_leaf_registry = _NoneLeafRegistry()
 
 
 def broadcast_flattened_prefix_with_treedef(
@@ -200,7 +241,7 @@ def _public(name: str) -> Any:
 
 __getattr__ = unprovided_names(
     __name__,
-    "dispatch_registry none_leaf_registry tracing_registry",
+    "dispatch_registry tracing_registry",
     "there is one registry of nodes, ferrax.tree_util.default_registry",
     _public,
 )

@@ -1,4 +1,6 @@
-"""Orders between operations that share no values: calls of the foreign function "control_dep", which a platform has.
+"""Orders between operations that share no values: calls of the foreign function "control_dep".
+
+The embedded CPU runs operations in the order of their program, and has nothing to do for them.
 
 Read next: `ferrax/ffi.py`.
 """
@@ -25,7 +27,7 @@ def control_dep(src: Any, dst: Any) -> Any:
       An empty tuple.
 
     Raises:
-      JaxRuntimeError: no foreign function "control_dep" is registered for the platform.
+      NotImplementedError: a plugin's platform is to run it.
 
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> from ferrax.experimental.control_deps import control_dep

@@ -1,21 +1,24 @@
 """Groups of operations that a scheduler keeps together: the embedded engine has an order of its own.
 
-A program shows such a function as one equation with its notes, until it is compiled or differentiated. Read next:
-`ferrax/_composites.py`.
+A program shows such a function as one equation with its notes, and a lowered program as a call of a function. Read
+next: `ferrax/_composites.py`, and `ferrax/_stablehlo_notes.py` for the call.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from ferrax import tree_util
+from ferrax import _ferrax, tree_util
 from ferrax._boundary import expose as _expose
 from ferrax._composites import Composite, closed_program, types_of_program
 from ferrax._core import typeof
+from ferrax._derivatives import linearize
 from ferrax._ferrax import JaxprEqn
 from ferrax._lazy import lend as _lend
+from ferrax._primitives import UndefinedPrimal, Zero
+from ferrax.experimental.xla_metadata import XlaMetadataContextManager
 from ferrax.interpreters.partial_eval import dce_closed_call, dce_rules
 
 __all__ = ["dce_jaxpr_xla_metadata_rule", "scheduling_group", "xla_metadata_call", "xla_metadata_call_p"]
@@ -90,7 +93,62 @@ def _run(*args: Any, jaxpr: Any, **meta: Any) -> list[Any]:
     return list(jaxpr.eval(*args))
 
 
-xla_metadata_call_p = Composite("xla_metadata_call", _run, multiple_results=True, types=types_of_program)
+class _Noted(Composite):
+    """The calls: what differentiation and `vmap` make of one are calls with its notes."""
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Records the call, as one of a function in lowered programs."""
+        with XlaMetadataContextManager(_notes(params)):
+            outer = _ferrax.enter_composite("call @xla_metadata_call")
+            try:
+                return super().bind(*args, **params)
+            finally:
+                if outer:
+                    _ferrax.set_scope(outer)
+
+    def _general_derivative(
+        self, primals: Sequence[Any], tangents: Sequence[Any], moving: Sequence[int], params: dict[str, Any]
+    ) -> tuple[Any, Any]:
+        def forward(*args: Any) -> Any:
+            def call(*values: Any) -> list[Any]:
+                full = list(args)
+                for i, value in zip(moving, values, strict=True):
+                    full[i] = value
+                return self._list(params, *full)
+
+            return linearize(call, *(args[i] for i in moving))
+
+        outs, push = _called(forward, _notes(params), *primals)
+        dots = _called(lambda push, *dots: push(*dots), _notes(params), push, *(tangents[i] for i in moving))
+        return outs, dots
+
+    def _transposed(self, cts: Any, *args: Any, **params: Any) -> list[Any]:
+        wanted = [k for k, ct in enumerate(cts) if type(ct) is not Zero]
+        places = [i for i, a in enumerate(args) if type(a) is UndefinedPrimal]
+        if not wanted:
+            return super()._transposed(cts, *args, **params)
+
+        def pull(given: list[Any], known: list[Any]) -> list[Any]:
+            pulled, values = list(cts), iter(known)
+            for k, ct in zip(wanted, given, strict=True):
+                pulled[k] = ct
+            full = [a if type(a) is UndefinedPrimal else next(values) for a in args]
+            return [out for out in Composite._transposed(self, pulled, *full, **params) if out is not None]
+
+        known = [a for a in args if type(a) is not UndefinedPrimal]
+        found = iter(_called(pull, _notes(params), [cts[k] for k in wanted], known))
+        return [next(found) if i in places else None for i in range(len(args))]
+
+    def _mapped(self, axis: Any, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        outs = _called(lambda *values: Composite._mapped(self, axis, values, dims, **params)[0], _notes(params), *args)
+        return outs, [0] * len(outs)
+
+
+def _notes(params: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in params.items() if name != "jaxpr"}
+
+
+xla_metadata_call_p = _Noted("xla_metadata_call", _run, multiple_results=True, types=types_of_program)
 
 
 def dce_jaxpr_xla_metadata_rule(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:

@@ -12,9 +12,11 @@ from ferrax._boundary import expose as _expose
 from ferrax._devices import (
     default_backend as _default_backend,
     devices as _devices,
+    live_arrays as _live_arrays,
     local_devices as _local_devices,
     process_index as _process_index,
 )
+from ferrax.errors import JaxRuntimeError
 
 __all__ = [
     "Backend",
@@ -70,6 +72,29 @@ class Backend:
     def process_index(self) -> int:
         """The number of this process."""
         return _process_index()
+
+    host_id = task_id = process_index
+
+    def device_from_local_hardware_id(self, local_hardware_id: int) -> Any:
+        """The device of this process with a number of the hardware's; JaxRuntimeError where there is none."""
+        for device in self.local_devices():
+            if device.local_hardware_id == local_hardware_id:
+                return device
+        raise JaxRuntimeError(
+            f"INVALID_ARGUMENT: no device of {self.platform} has the local_hardware_id {local_hardware_id}"
+        )
+
+    def live_arrays(self) -> list[Any]:
+        """The arrays on its devices that are alive."""
+        return _live_arrays(self.platform)
+
+    live_buffers = live_arrays
+
+    def heap_profile(self) -> bytes:
+        """The arrays that are alive, as `ferrax.profiler.device_memory_profile` tells of them."""
+        from ferrax.profiler import device_memory_profile
+
+        return device_memory_profile(self.platform)
 
     def __repr__(self) -> str:
         return f"Backend(platform={self.platform!r})"

@@ -70,7 +70,7 @@ class Tolerance:
       ulps: error in units in the last place.
 
     Raises:
-      ValueError: a tolerance is negative.
+      ValueError: a tolerance is negative, or all of them are zero.
 
     >>> from ferrax import lax
     >>> lax.Tolerance(rtol=1e-3).rtol
@@ -80,6 +80,8 @@ class Tolerance:
     def __init__(self, atol: float = 0.0, rtol: float = 0.0, ulps: int = 0):
         if atol < 0.0 or rtol < 0.0 or ulps < 0:
             raise ValueError("Tolerances must be non-negative.")
+        if not (atol or rtol or ulps):
+            raise ValueError("At least one of atol, rtol, or ulps must be set.")
         self.atol = atol
         self.rtol = rtol
         self.ulps = ulps

@@ -134,7 +134,7 @@ def custom_root(
     >>> print(jax.grad(sqrt)(4.0))
     0.25
     """
-    from ferrax._api import closure_convert
+    from ferrax._api import closure_convert, eval_shape
     from ferrax._derivatives import linearize
     from ferrax.custom_derivatives import custom_jvp
 
@@ -156,6 +156,13 @@ def custom_root(
 
     search, known = closure_convert(find, initial_guess)
 
+    def solved(consts: Any, root: Any, right: Any) -> Any:
+        _, slope = linearize(lambda x: converted(x, *consts), root)
+        return checked("tangent_solve", tangent_solve(slope, right), tree_util.tree_structure(root), "x")
+
+    # Its mistakes show whether or not anybody differentiates.
+    eval_shape(solved, consts, initial_guess, initial_guess)
+
     @custom_jvp
     def root_of(consts: Any, known: Any, guess: Any) -> Any:
         out = search(guess, *known)
@@ -166,9 +173,7 @@ def custom_root(
         consts, known, guess = primals
         root, aux = root_of(consts, known, guess)
         _, push = linearize(lambda c: converted(root, *c), consts)
-        _, slope = linearize(lambda x: converted(x, *consts), root)
-        step = tangent_solve(slope, push(tangents[0]))
-        checked("tangent_solve", step, tree_util.tree_structure(root), "x")
+        step = solved(consts, root, push(tangents[0]))
         tangent = tree_util.tree_map(lambda v: -v, step)
         return (root, aux), (tangent, tree_util.tree_map(_zeros_like, aux))
 

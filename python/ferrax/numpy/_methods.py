@@ -118,7 +118,11 @@ def _numpy_dtype(self: Any) -> Any:
 def _item(self: Any, *args: int) -> Any:
     """The element at an index, or the only one, as a Python scalar."""
     if args:
+        if is_tracer(self):
+            concrete_or_error(None, self, "It arose in the item() method of an array.")
         index = args[0] if len(args) == 1 and isinstance(args[0], tuple) else args
+        if is_tracer(self):  # of an eager derivative, which the element's conversion refuses
+            return _item(self.ravel()[index] if len(index) == 1 else self[tuple(index)])
         if len(index) == 1 and self.ndim != 1:
             return np.asarray(self).item(index[0])
         return np.asarray(self[tuple(index)]).item()

@@ -397,14 +397,20 @@ def _of_own(data: Any, sharding: Any, want: Any) -> _ferrax.Array:
 def _own_blocks(sharding: Any, axis: int, ndim: int) -> tuple[list[int], int, int]:
     """Which parts along an axis the devices of this process have, into how many sets processes share the parts, and how
     many parts there are."""
-    counts = sharding._blocks(ndim)[0]
-    parts: dict[int, set[int]] = {}
-    for device, index in sharding.devices_indices_map(tuple(counts)).items():
-        parts.setdefault(device.process_index, set()).add(index[axis].indices(counts[axis])[0])
+    parts, count = blocks_of_processes(sharding, axis, ndim)
     sets = {frozenset(blocks) for blocks in parts.values()}
-    if sum(map(len, sets)) != counts[axis]:
+    if sum(map(len, sets)) != count:
         raise ValueError(
             f"make_array_from_process_local_data: processes share parts of axis {axis} of arrays with {sharding}, and "
             f"have others each for itself ({sorted(map(sorted, sets))}): give the parts by make_array_from_callback"
         )
-    return sorted(parts.get(_processes.state.index, ())), len(sets), counts[axis]
+    return sorted(parts.get(_processes.state.index, ())), len(sets), count
+
+
+def blocks_of_processes(sharding: Any, axis: int, ndim: int) -> tuple[dict[int, set[int]], int]:
+    """Which parts along an axis the devices of each process have, and how many parts there are."""
+    counts = sharding._blocks(ndim)[0]
+    parts: dict[int, set[int]] = {}
+    for device, index in sharding.devices_indices_map(tuple(counts)).items():
+        parts.setdefault(device.process_index, set()).add(index[axis].indices(counts[axis])[0])
+    return parts, counts[axis]

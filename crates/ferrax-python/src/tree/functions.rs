@@ -494,7 +494,7 @@ fn all_leaves<'py>(args: &Args<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
     for item in required(iterable)?.try_iter()? {
         let item = item?;
         let stop = given(is_leaf).map_or(Ok(false), |f| ask(f.call1((&item,))?))?;
-        if !stop && ferrax_tree::Nodes::<PyHost>::is_container(item.as_unbound(), args.py())? {
+        if !stop && super::nodes::is_node(&item)? {
             answer = false;
             break;
         }

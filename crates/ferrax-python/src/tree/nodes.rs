@@ -4,11 +4,12 @@
 //! by bytes when all keys are strings and by value when all are small integers.
 
 use ferrax_tree::{Build, Children, Host, Kind, KindRef, Nodes};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyDeprecationWarning, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use pyo3::{ffi, intern};
 use smallvec::SmallVec;
+use std::ffi::CString;
 
 use super::host::{Object, PyHost};
 use super::keys;
@@ -55,6 +56,50 @@ fn shape(object: &Bound<'_, PyAny>) -> PyResult<Shape> {
         }
     }
     Ok(Shape::Leaf)
+}
+
+/// Whether an object is a node; nothing is said of iterators.
+pub fn is_node(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(!matches!(shape(object)?, Shape::Leaf))
+}
+
+/// The iterators that are warned of where they are leaves.
+const ITERATORS: [&str; 11] = [
+    "dict_itemiterator",
+    "dict_keyiterator",
+    "dict_valueiterator",
+    "enumerate",
+    "filter",
+    "generator",
+    "list_iterator",
+    "map",
+    "set_iterator",
+    "tuple_iterator",
+    "zip",
+];
+
+/// An iterator is a leaf, which is seldom meant: its items are none.
+#[inline]
+fn leaf(object: &Bound<'_, PyAny>) -> PyResult<Option<Found>> {
+    // SAFETY: reads the type of a live object
+    if unsafe { ffi::PyIter_Check(object.as_ptr()) } != 0 {
+        warn_of_iterator(object)?;
+    }
+    Ok(None)
+}
+
+#[cold]
+fn warn_of_iterator(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    let (py, class) = (object.py(), object.get_type());
+    let name = class.name()?.to_string();
+    if !ITERATORS.contains(&name.as_str()) || class.module()? != "builtins" {
+        return Ok(());
+    }
+    let text = format!(
+        "Python iterable type '{name}' is treated as a leaf in PyTree: its items are no leaves. Make a tuple or list of \
+         it, or let is_leaf say that it is one. In a future version of JAX, this will become an error."
+    );
+    PyErr::warn(py, &py.get_type::<PyDeprecationWarning>(), &CString::new(text)?, 1)
 }
 
 /// Pushes the items of a tuple (or of an instance of a subclass).
@@ -330,7 +375,7 @@ impl Registered {
 
 fn open(object: &Bound<'_, PyAny>, shape: Shape, children: &mut Children<Py<PyAny>>) -> PyResult<Option<Found>> {
     Ok(Some(match shape {
-        Shape::Leaf => return Ok(None),
+        Shape::Leaf => return leaf(object),
         Shape::None => Kind::None,
         Shape::Tuple => {
             push_tuple(object, children);
@@ -354,7 +399,7 @@ impl Nodes<PyHost> for Py<PyAny> {
     fn open(&self, py: Python<'_>, children: &mut Children<Self>) -> PyResult<Option<Found>> {
         let object = self.bind(py);
         match shape(object)? {
-            Shape::Leaf => Ok(None),
+            Shape::Leaf => leaf(object),
             shape => open(object, shape, children),
         }
     }
@@ -423,7 +468,10 @@ impl Nodes<PyHost> for Py<PyAny> {
 
     #[inline]
     fn is_container(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(!matches!(shape(self.bind(py))?, Shape::Leaf))
+        match shape(self.bind(py))? {
+            Shape::Leaf => leaf(self.bind(py)).map(|_| false),
+            _ => Ok(true),
+        }
     }
 
     #[cold]

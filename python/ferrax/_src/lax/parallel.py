@@ -1,10 +1,47 @@
 """Collectives."""
 
+from collections.abc import Callable
 from typing import Any
 
+from ferrax import lax
 from ferrax._src._public import names_of
 from ferrax._src._unprovided import unprovided_names
 from ferrax.lax import all_gather
+
+
+class Future:
+    """A collective that has been started. The embedded engine's devices share one memory: it is done at once.
+
+    Args:
+      value: its result.
+    """
+
+    def __init__(self, value: Any):
+        self._value = value
+
+    def done(self) -> Any:
+        """The result."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return f"Future({self._value!r})"
+
+
+def _started(collective: Callable[..., Any]) -> Callable[..., Future]:
+    def start(*args: Any, **kwargs: Any) -> Future:
+        return Future(collective(*args, **kwargs))
+
+    start.__name__ = f"{collective.__name__}_start"
+    start.__doc__ = f"Starts `lax.{collective.__name__}`, which takes the same arguments."
+    return start
+
+
+all_gather_start = _started(lax.all_gather)
+all_to_all_start = _started(lax.all_to_all)
+pbroadcast_start = _started(lax.pbroadcast)
+ppermute_start = _started(lax.ppermute)
+psum_scatter_start = _started(lax.psum_scatter)
+psum_start = _started(lax.psum)
 
 
 def all_gather_invariant(x: Any, axis_name: Any, *, axis: int = 0, tiled: bool = False) -> Any:
