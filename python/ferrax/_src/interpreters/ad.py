@@ -8,7 +8,7 @@ from ferrax.experimental._hi_primitives import GradAccum as GradAccum, NullAccum
 
 __getattr__ = unprovided_names(
     __name__,
-    "JVPTrace LinearizeTrace RefAccum ValAccum backward_pass3 "
+    "LinearizeTrace RefAccum ValAccum backward_pass3 "
     "closed_backward_pass custom_lin_p fancy_transposes linear_jvp linear_transpose2 "
     "linearize_jaxpr replace_internal_symbolic_zeros",
     "programs are differentiated by the core",
