@@ -1,5 +1,6 @@
 """Derivative rules of primitives that users make."""
 
+from ferrax._ferrax import LinearizeTracer as LinearizeTracer
 from ferrax._primitives import primitive_linearizations as primitive_linearizations
 from ferrax._src._public import names_of
 from ferrax._src._unprovided import unprovided_names
