@@ -343,9 +343,9 @@ def ffi_call(
     def wrapped(*args: Any, **attributes: Any) -> Any:
         if target_name in _untyped:
             raise NotImplementedError(
-                f"the target {target_name!r} is of the untyped custom-call interface (api_version=0), which ferrax does "
-                "not call: define its handler with XLA_FFI_DEFINE_HANDLER_SYMBOL of xla/ffi/api/ffi.h and register it "
-                "with api_version=1"
+                f"the target {target_name!r} is of the untyped custom-call interface (api_version=0), which ferrax "
+                "does not call: define its handler with XLA_FFI_DEFINE_HANDLER_SYMBOL of xla/ffi/api/ffi.h and "
+                "register it with api_version=1"
             )
         avals = [_ferrax.typeof(x) for x in args]
         inputs = _layouts(input_layouts, [len(aval.shape) for aval in avals], "input")

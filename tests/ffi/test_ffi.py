@@ -390,7 +390,7 @@ def test_registration():
     with pytest.raises(TypeError, match=r"jax\.ffi\.pycapsule"):
         register("bare", plain.Bytes)
     register("old", capsule(plain.Bytes), api_version=0)
-    with pytest.raises(NotImplementedError, match="'old' is of the untyped .*api_version=0"):
+    with pytest.raises(NotImplementedError, match=r"'old' is of the untyped .*api_version=0"):
         ferrax.ffi.ffi_call("old", ferrax.ShapeDtypeStruct((), np.int32))()
     with runtime_error("API version 3"):
         register("odd", capsule(plain.Bytes), api_version=3)
