@@ -1,4 +1,4 @@
-"""Arguments of jitted functions that are types without values: functions that ask for no more than the type take them."""
+"""Arguments of jitted functions that are types without values: those that ask for the type alone take them."""
 
 import numpy as np
 import pytest
