@@ -56,6 +56,10 @@ class _TypeRegistration(TypedDict):
     type_info: NotRequired[Any]
 
 
+#: Names of targets of the untyped interface.
+_untyped: set[str] = set()
+
+
 def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: int = 1, **kwargs: Any) -> None:
     """Gives handlers of a foreign library a name, for `ffi_call`.
 
@@ -64,12 +68,12 @@ def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: 
       fn: a capsule with the address of a handler (`pycapsule`), or capsules by stage: `"instantiate"`, `"prepare"`,
         `"initialize"` and `"execute"`, which is always needed.
       platform: where it runs; programs of the embedded engine call handlers for `"cpu"`.
-      api_version: 1, the typed interface.
+      api_version: 1, the typed interface. A target of 0, the interface of untyped custom calls, can be registered,
+        as libraries do with all that they have; a call to it raises NotImplementedError.
       **kwargs: `traits`, which are accepted for compatibility.
 
     Raises:
       TypeError: `fn` is no capsule.
-      NotImplementedError: `api_version` is 0, the interface of untyped custom calls.
       JaxRuntimeError: the handler was compiled for another version of the interface, or the name has another one.
 
     >>> import ctypes, ferrax as jax
@@ -82,11 +86,8 @@ def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: 
     if unknown := set(kwargs) - {"traits"}:
         raise TypeError(f"register_ffi_target() got an unexpected keyword argument {min(unknown)!r}")
     if api_version == 0:
-        raise NotImplementedError(
-            f"the target {name!r} is of the untyped custom-call interface (api_version=0), which ferrax does not call: "
-            "define its handler with XLA_FFI_DEFINE_HANDLER_SYMBOL of xla/ffi/api/ffi.h and register it with "
-            "api_version=1"
-        )
+        _untyped.add(name)
+        return
     if api_version != 1:
         raise _ferrax.JaxRuntimeError(
             f"UNIMPLEMENTED: API version {api_version} is not supported. The supported version is 1."
@@ -340,6 +341,12 @@ def ffi_call(
     )
 
     def wrapped(*args: Any, **attributes: Any) -> Any:
+        if target_name in _untyped:
+            raise NotImplementedError(
+                f"the target {target_name!r} is of the untyped custom-call interface (api_version=0), which ferrax "
+                "does not call: define its handler with XLA_FFI_DEFINE_HANDLER_SYMBOL of xla/ffi/api/ffi.h and "
+                "register it with api_version=1"
+            )
         avals = [_ferrax.typeof(x) for x in args]
         inputs = _layouts(input_layouts, [len(aval.shape) for aval in avals], "input")
         aliases = _aliases(input_output_aliases or {}, [(a.shape, str(a.dtype)) for a in avals], results)

@@ -93,10 +93,12 @@ def _assert_close(
     message: str,
     tolerance: Callable[[np.dtype, Any], float] = _of_dtype,
 ) -> None:
-    """Compares two trees leaf by leaf; tolerances grow with the number of elements, over which errors add up."""
-    got_leaves, wanted_leaves = tree_util.tree_leaves(got), tree_util.tree_leaves(wanted)
-    assert len(got_leaves) == len(wanted_leaves), f"{message}: {len(got_leaves)} results, not {len(wanted_leaves)}"
-    for a, b in zip(got_leaves, wanted_leaves, strict=True):
+    """Compares a tree leaf by leaf with one that may be deeper (lists of numbers, say, where it has arrays).
+
+    Tolerances grow with the number of elements, over which errors add up.
+    """
+    got_leaves, treedef = tree_util.tree_flatten(got)
+    for a, b in zip(got_leaves, treedef.flatten_up_to(wanted), strict=True):
         if np.asarray(a).dtype.kind == "V" and np.asarray(a).dtype.names == ("float0",):
             continue
         assert np.shape(a) == np.shape(b), f"{message}: shapes {np.shape(a)} and {np.shape(b)}"

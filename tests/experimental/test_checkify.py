@@ -10,6 +10,7 @@ import ferrax
 import ferrax.numpy as jnp
 from ferrax import lax
 from ferrax.experimental import checkify
+from ferrax.extend.core import jaxpr_as_fun
 
 X = jnp.arange(3.0)
 NEGATIVE = "x is -1.0, not -2.0 (`check` failed)"
@@ -257,6 +258,17 @@ def test_jitted_functions_serve_both():
     assert f(-1.0) == -1.0
     assert checkify.checkify(f)(-1.0)[0].get() == "no (`check` failed)"
     assert f(-1.0) == -1.0
+
+
+def test_programs_hold_checks_until_checkify_looks():
+    x = jnp.array(-1.0)
+    for trace in (ferrax.make_jaxpr(positive), ferrax.make_jaxpr(ferrax.jit(positive))):
+        program = jaxpr_as_fun(trace(x))
+        assert found(program, x) == found(positive, x) == NEGATIVE
+        assert found(program, jnp.array(2.0)) is None
+        with pytest.raises(ValueError, match="not functionalized"):
+            ferrax.jit(program)(x)
+    assert ferrax.eval_shape(positive, x).shape == ()
 
 
 def test_errors_are_values():

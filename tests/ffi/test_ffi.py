@@ -389,8 +389,9 @@ def test_registration():
         register("part", {"exec": capsule(plain.Bytes)})
     with pytest.raises(TypeError, match=r"jax\.ffi\.pycapsule"):
         register("bare", plain.Bytes)
-    with pytest.raises(NotImplementedError, match="api_version=0"):
-        register("old", capsule(plain.Bytes), api_version=0)
+    register("old", capsule(plain.Bytes), api_version=0)
+    with pytest.raises(NotImplementedError, match=r"'old' is of the untyped .*api_version=0"):
+        ferrax.ffi.ffi_call("old", ferrax.ShapeDtypeStruct((), np.int32))()
     with runtime_error("API version 3"):
         register("odd", capsule(plain.Bytes), api_version=3)
     with pytest.raises(TypeError, match="unexpected keyword argument 'sides'"):

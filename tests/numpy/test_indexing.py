@@ -315,3 +315,19 @@ def test_updates_that_no_array_is_made_of(values):
         expected(program)
     with pytest.raises(type(wanted.value)):
         program(ferrax)
+
+
+def test_what_is_read_past_an_empty_axis_may_be_empty_itself():
+    def program(jax):
+        a, b = jax.numpy.array([0, -1]), jax.numpy.array([0])
+        square, wide, deep = (jax.numpy.zeros(shape) for shape in ((0, 0), (0, 5), (0, 0, 2)))
+        return [
+            square[a, :], jax.jit(lambda x, i: x[i])(square, a), square.at[a].get(mode="clip"), wide[b, 2:2],
+            square.at[a].get(mode="fill"), wide[b, 2:2, None], deep[a[:, None]], jax.grad(lambda x: x[a].sum())(square),
+        ]  # fmt: skip
+
+    for got, wanted in zip(program(ferrax), expected(program), strict=True):
+        assert got.shape == wanted.shape and got.dtype == wanted.dtype
+    for shape in ((0, 3), (0,)):
+        with pytest.raises(IndexError, match="axis 0 with size 0"):
+            jnp.zeros(shape)[jnp.array([0, -1])]

@@ -363,3 +363,22 @@ def test_functions_with_derivatives_of_their_own_are_bound_with_subfuns():
     np.testing.assert_array_equal(jax.jvp(again, (x,), (x,))[1], 10.0 * x)
     other = params | {"subfuns": (jax.extend.linear_util.wrap_init(lambda *args: [args[-1] + 1]), rule)}
     np.testing.assert_array_equal(jax.jit(lambda x: eqn.primitive.bind(*consts, x, **other)[0])(x), x + 1)
+
+
+def test_a_variable_is_one_object_while_it_is_held():
+    def f(x, y):
+        _, z = lax.cond(x > 0, lambda v: (v, v + 1), lambda v: (v, v - 1), y)
+        return z * x
+
+    for jaxpr in (
+        jax.make_jaxpr(f)(1.0, 2.0).jaxpr,
+        jax.make_jaxpr(jax.jit(f))(1.0, 2.0).eqns[0].params["jaxpr"].jaxpr,
+    ):
+        held = {id(v): v for v in [*jaxpr.invars, *(v for e in jaxpr.eqns for v in e.outvars)]}
+        read = [v for e in jaxpr.eqns for v in e.invars if not isinstance(v, core.Literal)]
+        assert {id(v) for v in [*read, *jaxpr.outvars]} <= held.keys()
+        assert jaxpr.eqns[0].outvars[0] is jaxpr.eqns[0].outvars[0]
+    replaced = jaxpr.replace(eqns=jaxpr.eqns, invars=jaxpr.invars)
+    assert replaced.invars[0] is replaced.eqns[0].invars[0]
+    variable = core.Var(jax.typeof(1.0))
+    assert core.Jaxpr([], [variable], [variable], []).outvars[0] is variable

@@ -396,3 +396,22 @@ def test_traces_are_set_on_one_thread():
         thread.join()
     assert isinstance(found[0], jax.Array)
     assert not isinstance(found[0], jax.core.Tracer)
+
+
+def test_functions_of_make_jaxpr_take_further_arguments():
+    held = jnp.arange(3.0)
+
+    def f(x):
+        trace = core.trace_ctx.trace
+        inner = jax.vmap(lambda row: row * trace.new_arg(jax.typeof(held), source_info=None).sum())(x)
+        return inner, trace.new_arg(jax.typeof(1.0)) + x
+
+    closed = jax.make_jaxpr(f)(X)
+    assert [v.aval.shape for v in closed.jaxpr.invars] == [(4,), (3,), ()]
+    inner, outer = jaxpr_as_fun(closed)(X, held, 2.0)
+    np.testing.assert_array_equal(inner, X * 3)
+    np.testing.assert_array_equal(outer, X + 2)
+    with pytest.raises(NotImplementedError, match="make_jaxpr alone"):
+        jax.jit(lambda x: core.trace_ctx.trace.new_arg(jax.typeof(x)))(X)
+    with pytest.raises(NotImplementedError, match="make_jaxpr alone"):
+        core.trace_ctx.trace.new_arg(jax.typeof(X))

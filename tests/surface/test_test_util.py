@@ -265,6 +265,11 @@ def test_check_close_knows_dtypes_and_shapes():
     for near in ({}, {"atol": {"float32": 1e-3}}, {"rtol": {np.float32: 1e-3, np.float64: 1e-9}}):
         check_close({"a": one}, {"a": one}, **near)
     check_close(one, one + 1e-3, atol={"float32": 1e-3})
+    check_close({"a": np.arange(3.0), "b": (one, 1.0)}, {"a": [0.0, 1.0, 2.0], "b": ([1.0, 1.0, 1.0], 1.0)})
+    with pytest.raises(AssertionError):
+        check_close(np.arange(3.0), [0.0, 1.0, 3.0])
+    with pytest.raises(ValueError):
+        check_close([one, one], [one])
     for pair in ((one, one + 1e-3), (one, jnp.ones((1, 3))), (one, jnp.ones(()))):
         with pytest.raises(AssertionError):
             check_close(*pair)

@@ -65,6 +65,11 @@ pub trait Trace: Send + Sync {
     fn stand_in(&self, _this: &TraceRef, _value: &Value) -> Option<(Value, usize)> {
         None
     }
+    /// A further parameter of the program, behind those that the function was called with; `None` where what the trace
+    /// makes is called with these alone.
+    fn new_arg(&self, _this: &TraceRef, _aval: &Aval) -> Option<Value> {
+        None
+    }
 }
 
 /// A shared trace.

@@ -169,6 +169,14 @@ impl Trace for Staging {
         Some((Value::Tracer(Tracer::new(this.clone(), aval, Payload::Staged(Atom::Var(v)))), number))
     }
 
+    fn new_arg(&self, this: &TraceRef, aval: &Aval) -> Option<Value> {
+        let mut state = self.lock();
+        state.shows_constants?;
+        let v = state.jaxpr.new_var(aval.clone());
+        state.arg_vars.push(v);
+        Some(Value::Tracer(Tracer::new(this.clone(), aval.clone(), Payload::Staged(Atom::Var(v)))))
+    }
+
     fn explain(&self, tracer: &Tracer) -> Option<String> {
         let Payload::Staged(Atom::Var(var)) = tracer.payload() else {
             return None;

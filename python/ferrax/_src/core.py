@@ -25,7 +25,7 @@ from ferrax.errors import (
 )
 from ferrax.extend.core import AbstractToken, Literal
 from ferrax.extend.core._programs import JaxprEqnContext as JaxprEqnContext
-from ferrax.extend.core._traces import trace_numbered
+from ferrax.extend.core._traces import trace_at_work, trace_numbered
 from ferrax.ref import Ref as Ref, freeze as freeze, new_ref as new_ref
 from ferrax.sharding._entries import ShardingTypeError as ShardingTypeError
 
@@ -97,7 +97,7 @@ class TracingContext:
     @property
     def trace(self) -> Any:
         """The transformation."""
-        return trace_numbered(_ferrax.current_trace())
+        return trace_at_work()
 
     @property
     def axis_env(self) -> AxisEnv:

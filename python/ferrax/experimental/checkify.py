@@ -224,12 +224,7 @@ def _check_error(error: Error, debug: bool) -> None:
         return
     error = tree_util.tree_map(lax.stop_gradient, error)
     if values or any(is_tracer(x) for x in tree_util.tree_leaves(error)):
-        if not values and not _ferrax.is_eager():
-            raise ValueError(
-                "Cannot abstractly evaluate a checkify.check which was not functionalized. This probably means you "
-                "tried to stage (jit/scan/pmap/...) a `check` without functionalizing it through `checkify.checkify`."
-            )
-        _mark(error)
+        _mark(error, values or not _ferrax.is_eager())
         return
     exception = error.get_exception()
     if exception is not None:
@@ -250,7 +245,7 @@ def _last_failed(error: Error) -> Error:
     return Error(pred, code, error._metadata, payload)
 
 
-def _mark(error: Error) -> None:
+def _mark(error: Error, staged: bool) -> None:
     """Puts an error into the program that is traced: an effect, which `vmap` turns into one for all rows.
 
     Under `vmap` outside of a trace the rows are there, and are checked at once.
@@ -259,13 +254,18 @@ def _mark(error: Error) -> None:
     metadata = error._metadata
 
     def check_(*leaves: Any) -> tuple[()]:
-        if have_checks_become_values():
+        if staged:
             name_function(not_functionalized, "check", effects=effects, metadata=metadata)
             _ferrax.bind_callback(not_functionalized, [], "debug", "sequential", list(leaves))
         return ()
 
     def not_functionalized(*_: Any) -> list[Any]:
-        raise NotImplementedError("a check is inside of an operation that checkify does not look into")
+        if have_checks_become_values():
+            raise NotImplementedError("a check is inside of an operation that checkify does not look into")
+        raise ValueError(
+            "Cannot abstractly evaluate a checkify.check which was not functionalized. This probably means you "
+            "tried to stage (jit/scan/pmap/...) a `check` without functionalizing it through `checkify.checkify`."
+        )
 
     marked = custom_vmap(check_)
 

@@ -22,6 +22,7 @@ from ferrax._primitives import (
     primitive_transposes as primitive_transposes,
     zeros_of as _zeros_of,
 )
+from ferrax._src._unprovided import unprovided_names as _unprovided_names
 
 __all__ = [
     "JVPTracer",
@@ -364,4 +365,5 @@ def linearize(traceable: Any, *primals: Any, **kwargs: Any) -> Any:
     return _linearize(traceable.call_wrapped, *primals, **kwargs)
 
 
+__getattr__ = _unprovided_names(__name__, "JVPTrace", "programs are differentiated by the core")
 _expose(globals())

@@ -12,7 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ferrax._boundary import expose as _expose
+from ferrax._lazy import lend as _lend
 from ferrax._primitives import Lowering, Primitive, primitive_lowerings
+from ferrax._src._unprovided import unprovided_names as _unprovided_names
 from ferrax.extend.lowering import LoweringRuleContext
 
 __all__ = [
@@ -189,4 +191,16 @@ def register_lowering(
     primitive_lowerings.setdefault(prim, {})[platform] = rule
 
 
+# what JAX's module has besides
+__getattr__ = _unprovided_names(
+    __name__,
+    "AxisContext DEVICE_TO_DEVICE_TYPE LoweringParameters LoweringResult ModuleContext RECV_FROM_HOST_TYPE "
+    "SEND_TO_HOST_TYPE ShapePolyLoweringState SPMDAxisContext ShardingContext Token TokenSet aval_to_ir_types "
+    "core_call_lowering dense_int_elements emit_python_callback flatten_ir_types flatten_ir_values ir_attribute "
+    "ir_constants ir_tree_registry ir_type_handlers jaxpr_subcomp lower_jaxpr_to_fun lower_jaxpr_to_module "
+    "lowerable_effects make_ir_context merge_mlir_modules module_to_bytecode module_to_string "
+    "register_constant_handler shape_tensor token_type unflatten_ir_values_like_types",
+    "ferrax lowers programs to no MLIR",
+    _lend(__name__, {"ferrax._src.lib.mlir": "ir", "ferrax._src.lib.mlir.ir": "Value", "ferrax.sharding": "Mesh"}),
+)
 _expose(globals())

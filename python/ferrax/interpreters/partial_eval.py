@@ -15,6 +15,7 @@ from ferrax._ferrax import DynamicJaxprTracer as DynamicJaxprTracer, Jaxpr, Jaxp
 from ferrax._lazy import lend as _lend
 from ferrax._primitives import built_in
 from ferrax._refs import AbstractRef
+from ferrax._src._unprovided import unprovided_names as _unprovided_names
 from ferrax.interpreters._dce_rules import closed as _closed, dce_cond, dce_custom_jvp, dce_custom_vjp, dce_scan
 
 __all__ = [
@@ -384,6 +385,11 @@ dce_rules: dict[Any, Callable[[list[bool], JaxprEqn], tuple[list[bool], JaxprEqn
     built_in("remat2"): functools.partial(dce_closed_call, "jaxpr"),
     built_in("scan"): dce_scan,
 }
-# what JAX's module has from elsewhere
-__getattr__ = _lend(__name__, {"typing": "Val=Any"})
+# what JAX's module has besides
+__getattr__ = _unprovided_names(
+    __name__,
+    "JaxprTracer custom_partial_eval_rules partial_eval_jaxpr_custom_rules",
+    "programs are traced and split by the core",
+    _lend(__name__, {"typing": "Val=Any"}),
+)
 _expose(globals())

@@ -501,7 +501,9 @@ def tridiagonal_solve(
       d: array of shape (..., n): the diagonal.
       du: array of shape (..., n): above the diagonal; its last entry does not count.
       b: array of shape (..., n, m).
-      perturb_singular: must be False.
+      perturb_singular: whether rows are exchanged for the larger pivot, and pivots that are nearly zero are taken for
+        eps times the largest element of the upper factor, so that systems with singular matrices have finite solutions,
+        as inverse iteration needs them.
 
     Returns:
       Array of the shape of `b`.
@@ -509,7 +511,6 @@ def tridiagonal_solve(
     Raises:
       TypeError: dtypes or batch axes differ.
       ValueError: the shapes do not fit.
-      NotImplementedError: `perturb_singular` is set.
 
     Example:
       >>> import ferrax.numpy as jnp
@@ -520,7 +521,11 @@ def tridiagonal_solve(
              [1.]], dtype=float32)
     """
     if perturb_singular:
-        raise NotImplementedError("lax.linalg.tridiagonal_solve with perturb_singular=True is not implemented")
+        from ferrax._api import eval_shape
+        from ferrax.lax._tridiagonal import solve_perturbed
+
+        eval_shape(_lax.tridiagonal_solve, dl, d, du, b)  # checks the operands
+        return solve_perturbed(*map(_asarray, (dl, d, du, b)))
     return _lax.tridiagonal_solve(dl, d, du, b)
 
 

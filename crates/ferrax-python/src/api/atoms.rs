@@ -9,7 +9,9 @@ use crate::errors::IntoPyResult;
 use crate::value::{from_value, to_value};
 use ferrax_ir::{Aval, Jaxpr, JaxprRef, Lit, Value, Var};
 use pyo3::exceptions::{PyNotImplementedError, PyTypeError};
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -47,7 +49,7 @@ pub struct PyAtom;
 pub(super) fn late_member<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
     py.import("ferrax.extend.core")?;
-    py.get_type::<PyAny>().call_method1(pyo3::intern!(py, "__getattribute__"), (object, name))
+    py.get_type::<PyAny>().call_method1(intern!(py, "__getattribute__"), (object, name))
 }
 
 #[pymethods]
@@ -58,7 +60,7 @@ impl PyAtom {
 }
 
 /// A variable of a program.
-#[pyclass(frozen, subclass, extends = PyAtom, name = "Var", module = "ferrax.extend.core")]
+#[pyclass(frozen, subclass, weakref, extends = PyAtom, name = "Var", module = "ferrax.extend.core")]
 pub struct PyVar(pub Home);
 
 /// A variable that nothing reads.
@@ -69,13 +71,32 @@ pub struct PyDropVar;
 #[pyclass(frozen, subclass, extends = PyAtom, name = "Literal", module = "ferrax.extend.core")]
 pub struct PyLiteral(pub Lit);
 
-pub(super) fn var(py: Python<'_>, home: Home) -> PyResult<Py<PyAny>> {
-    Ok(Py::new(py, PyClassInitializer::from(PyAtom).add_subclass(PyVar(home)))?.into_any())
+/// The objects of variables while somebody holds them: libraries tell variables apart by identity, too.
+static KNOWN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+fn known(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    let new = || Ok::<_, PyErr>(py.import("weakref")?.getattr("WeakValueDictionary")?.call0()?.unbind());
+    Ok(KNOWN.get_or_try_init(py, new)?.bind(py))
 }
 
-pub(super) fn dropped(py: Python<'_>, home: Home) -> PyResult<Py<PyAny>> {
-    let class = PyClassInitializer::from(PyAtom).add_subclass(PyVar(home)).add_subclass(PyDropVar);
-    Ok(Py::new(py, class)?.into_any())
+/// Makes an object that Python made the one of its variable.
+pub(super) fn keep(var: &Bound<'_, PyVar>) -> PyResult<()> {
+    known(var.py())?.set_item(var.get().0.key(), var)
+}
+
+/// The object of a variable, which may be one that nothing reads.
+pub(super) fn var(py: Python<'_>, home: Home, used: bool) -> PyResult<Py<PyAny>> {
+    let known = known(py)?;
+    let key = home.key();
+    let found = known.call_method1(intern!(py, "get"), (key,))?;
+    if !found.is_none() {
+        return Ok(found.unbind());
+    }
+    let class = PyClassInitializer::from(PyAtom).add_subclass(PyVar(home));
+    let new =
+        if used { Py::new(py, class)?.into_any() } else { Py::new(py, class.add_subclass(PyDropVar))?.into_any() };
+    known.set_item(key, &new)?;
+    Ok(new)
 }
 
 pub(super) fn literal(py: Python<'_>, l: Lit) -> PyResult<Py<PyAny>> {

@@ -126,13 +126,24 @@ impl TraceHandle {
         if self.hosted {
             return Ok(Entered(trace::enter(Some(self.trace(object)), self.current)));
         }
-        let ended = || PyReferenceError::new_err("set_current_trace was given a trace that has ended");
-        let base = self.base.as_ref().map(|t| t.upgrade().filter(|t| t.is_live()).ok_or_else(ended)).transpose()?;
-        Ok(Entered(trace::enter(base, self.current)))
+        Ok(Entered(trace::enter(self.live()?, self.current)))
+    }
+
+    /// A further parameter of the program that is traced, by its type; None where there is none to be had.
+    fn new_arg(&self, py: Python<'_>, aval: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
+        let aval = crate::value::abstract_value(aval)?;
+        let new = self.live()?.and_then(|t| t.new_arg(&t, &aval));
+        new.map(|v| from_value(py, v)).transpose()
     }
 }
 
 impl TraceHandle {
+    /// What operations go to.
+    fn live(&self) -> PyResult<Option<TraceRef>> {
+        let ended = || PyReferenceError::new_err("set_current_trace was given a trace that has ended");
+        self.base.as_ref().map(|t| t.upgrade().filter(|t| t.is_live()).ok_or_else(ended)).transpose()
+    }
+
     fn trace(&self, object: &Bound<'_, PyAny>) -> TraceRef {
         Arc::new(HostedTrace { id: self.current, object: object.clone().unbind() })
     }

@@ -7,7 +7,7 @@
 //!
 //! Read next: `primitive.rs` for operations by name and parameters, `jaxpr_build.rs` for programs made from Python.
 
-use super::atoms::{self, Home, dropped, late_member, literal, var};
+use super::atoms::{self, Home, late_member, literal, var};
 use super::primitive;
 use crate::aval::ShapedArray;
 use crate::errors::IntoPyResult;
@@ -98,14 +98,13 @@ impl Shown {
 
     fn atom(&self, py: Python<'_>, atom: Atom) -> PyResult<Py<PyAny>> {
         match atom {
-            Atom::Var(v) => var(py, self.home(v)),
+            Atom::Var(v) => var(py, self.home(v), true),
             Atom::Lit(l) => literal(py, l),
         }
     }
 
     fn binder(&self, py: Python<'_>, v: Var) -> PyResult<Py<PyAny>> {
-        let home = self.home(v);
-        if self.is_used(v) { var(py, home) } else { dropped(py, home) }
+        var(py, self.home(v), self.is_used(v))
     }
 }
 
@@ -325,7 +324,7 @@ fn effect_names(effects: u8) -> BTreeSet<&'static str> {
 }
 
 fn vars(py: Python<'_>, homes: impl Iterator<Item = Home>) -> PyResult<Vec<Py<PyAny>>> {
-    homes.map(|h| var(py, h)).collect()
+    homes.map(|h| var(py, h, true)).collect()
 }
 
 /// A program without the values of its constants.

@@ -1,6 +1,6 @@
 //! Programs and equations made from Python's variables, literals and equations.
 
-use super::atoms::{Home, PyLiteral, PyVar};
+use super::atoms::{Home, PyLiteral, PyVar, keep};
 use super::jaxpr::PyEqn;
 use super::primitive::op_of;
 use crate::errors::Class;
@@ -27,6 +27,7 @@ impl Assembly {
         if self.vars.contains_key(&v.get().0.key()) {
             return Err(malformed(var.py(), format!("Variable '{}' already bound", var.repr()?)));
         }
+        keep(v)?;
         let aval: Aval = crate::value::abstract_value(&var.getattr("aval")?)?;
         let new = self.jaxpr.new_var(aval);
         self.vars.insert(v.get().0.key(), new);

@@ -13,6 +13,7 @@ use super::kept_traces::{self, Place};
 use super::references;
 use super::statics::Static;
 use super::trees;
+use super::typed_args::{of_type, without_types};
 use crate::array::{ArrayImpl, PyArray, wrap_array};
 use crate::boundary;
 use crate::devices;
@@ -132,7 +133,11 @@ impl Jit {
             if references::is_high(leaf.bind(py)) {
                 return Err(references::used());
             }
-            values.push(to_value(leaf.bind(py)).map_err(|e| self.bad_leaf(py, e, i, leaf, tree, statics))?);
+            values.push(match to_value(leaf.bind(py)) {
+                Ok(value) => value,
+                Err(_) if no_value(leaf.bind(py)).is_some() => of_type(abstract_value(leaf.bind(py))?),
+                Err(e) => return Err(self.bad_leaf(py, e, i, leaf, tree, statics)),
+            });
         }
         Ok(values)
     }
@@ -155,10 +160,6 @@ impl Jit {
             return too_large(py, e, || path, &self.function.debug);
         }
         let class = leaf.bind(py).get_type();
-        if let Some(kind) = no_value(leaf.bind(py)) {
-            let text = format!("Argument '{path}' of shape {kind} of type {class} is not a valid JAX type.");
-            return PyTypeError::new_err(text);
-        }
         PyTypeError::new_err(format!(
             "Error interpreting argument to {} as an abstract array. The problematic value is of type {class} and was \
              passed to the function at path {path}. {} is not a valid JAX type.\nA jitted function takes arrays, numbers \
@@ -403,10 +404,11 @@ impl Jit {
                 debug_text(&self.function)
             )));
         }
+        let (jaxpr, args) = without_types(jaxpr, args).py()?;
         if self.options.inline {
-            return eval_jaxpr(&jaxpr, args).py();
+            return eval_jaxpr(&jaxpr, &args).py();
         }
-        Ok(jit_call(self.function.debug.name.clone(), jaxpr, false, args).py()?.into_vec())
+        Ok(jit_call(self.function.debug.name.clone(), jaxpr, false, &args).py()?.into_vec())
     }
 
     #[inline]

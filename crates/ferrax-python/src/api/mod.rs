@@ -36,6 +36,7 @@ mod scopes;
 pub mod source;
 pub mod statics;
 pub mod trees;
+mod typed_args;
 pub mod vmap;
 
 /// Adds the names of this module.

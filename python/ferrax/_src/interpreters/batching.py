@@ -1,5 +1,6 @@
 """Batching rules of primitives that users make."""
 
+from ferrax._ferrax import BatchTracer as BatchTracer
 from ferrax._src._public import names_of
 from ferrax._src._unprovided import unprovided_names
 from ferrax._src.interpreters._programs import batch_jaxpr as batch_jaxpr
@@ -14,8 +15,7 @@ from ferrax._vmappable import (
 
 __getattr__ = unprovided_names(
     __name__,
-    "AxisData BatchTrace BatchTracer NotMapped batch batch_subtrace flatten_fun_for_vmap "
-    "from_elt matchaxis to_elt zero_if_mapped",
+    "AxisData BatchTrace NotMapped batch batch_subtrace flatten_fun_for_vmap from_elt matchaxis to_elt zero_if_mapped",
     "programs are batched by the core, and ferrax.vmap maps arrays only",
     names_of(__name__, "ferrax.interpreters.batching"),
 )

@@ -19,11 +19,8 @@ def close_jaxpr(jaxpr: Jaxpr) -> ClosedJaxpr:
 
 __getattr__ = unprovided_names(
     __name__,
-    "DynamicJaxprTrace JaxprTracer Offloadable Recompute RecomputeType Saveable "
-    "custom_partial_eval_rules dce_jaxpr_consts dce_rules forwarding_rules "
-    "inline_jaxpr_into_trace lower_jaxpr partial_eval_jaxpr_custom "
-    "partial_eval_jaxpr_custom_rules trace_to_subjaxpr_nounits "
-    "tracers_to_jaxpr",
+    "DynamicJaxprTrace Offloadable Recompute RecomputeType Saveable forwarding_rules inline_jaxpr_into_trace "
+    "lower_jaxpr partial_eval_jaxpr_custom trace_to_subjaxpr_nounits tracers_to_jaxpr",
     "programs are traced and split by the core",
     names_of(__name__, "ferrax.interpreters.partial_eval"),
 )

@@ -187,6 +187,25 @@ class CoreTrace(Trace):
         with set_current_trace(self):
             return primitive._ferrax_bound(*tracers, **params)
 
+    def new_arg(self, aval: Any, source_info: Any = None) -> Any:
+        """A value that stands for a further argument of the function, behind those that it was called with.
+
+        Args:
+          aval: its type.
+          source_info: accepted for compatibility.
+
+        Raises:
+          NotImplementedError: it is not a function of `make_jaxpr`, whose program shows what it takes.
+          ReferenceError: its function has ended.
+        """
+        found = self._handle.new_arg(aval)
+        if found is None:
+            raise NotImplementedError(
+                "new_arg is implemented for functions of make_jaxpr alone: what calls the programs of other "
+                "transformations has no more arguments than the function was given"
+            )
+        return found
+
     def process_custom_jvp_call(
         self, primitive: Any, fun: Any, jvp: Any, tracers: Any, /, *, symbolic_zeros: bool
     ) -> Any:
@@ -250,6 +269,15 @@ def get_opaque_trace_state(convention: Any = None) -> OpaqueTraceState:
     return OpaqueTraceState(trace_numbered(_ferrax.current_trace()))
 
 
+def trace_at_work() -> Trace:
+    """The transformation at work, which can be used under others further in, too."""
+    now = _ferrax.TraceHandle.now()
+    trace = trace_numbered(now.number)
+    if isinstance(trace, CoreTrace):
+        trace._entrance = now
+    return trace
+
+
 def find_top_trace(_: Any) -> Trace:
     """The transformation at work.
 
@@ -278,10 +306,7 @@ class take_current_trace:
     __slots__ = {"_before": "What to go back to.", "prev": "The transformation at work."}
 
     def __enter__(self) -> Trace:
-        now = _ferrax.TraceHandle.now()
-        self.prev = trace_numbered(now.number)
-        if isinstance(self.prev, CoreTrace):
-            self.prev._entrance = now
+        self.prev = trace_at_work()
         self._before = _ferrax.TraceHandle.none().enter(None)
         return self.prev
 

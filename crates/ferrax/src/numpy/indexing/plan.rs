@@ -119,7 +119,7 @@ fn draft(x: &[usize], parts: &[Part], access: Access) -> Result<Draft> {
         place(&mut d);
         placed = true;
     }
-    let mut axis = 0;
+    let (mut axis, mut absent) = (0, None);
     for part in parts {
         match part {
             Part::New => {
@@ -131,8 +131,8 @@ fn draft(x: &[usize], parts: &[Part], access: Access) -> Result<Draft> {
                     place(&mut d);
                     placed = true;
                 }
-                if x[axis] == 0 && access == Access::Read && !d.rows.contains(&0) {
-                    bail!(Index, "index is out of bounds for axis {axis} with size 0");
+                if x[axis] == 0 && access == Access::Read {
+                    absent.get_or_insert(axis);
                 }
                 d.slice_sizes[axis] = x[axis].min(1);
                 d.collapsed.push(axis);
@@ -165,13 +165,16 @@ fn draft(x: &[usize], parts: &[Part], access: Access) -> Result<Draft> {
         }
         axis += 1;
     }
+    if let Some(axis) = absent.filter(|_| !d.shape.contains(&0)) {
+        bail!(Index, "index is out of bounds for axis {axis} with size 0");
+    }
     Ok(d)
 }
 
 /// What an index is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
-    /// Elements are read: an axis of size 0 has none to give.
+    /// Elements are read: an axis of size 0 has none to give, which matters where some are asked for.
     Read,
     /// Elements are written: updates beyond the axis are dropped, all of them where its size is 0.
     Write,
