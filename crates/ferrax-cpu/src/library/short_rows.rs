@@ -7,6 +7,7 @@
 
 use crate::library::reduce::{FEW, Itself, LANES, Monoid, reduce_row};
 use crate::library::transposition::{self, Pair};
+use std::hint::black_box;
 
 /// Rows of fewer than `FEW` elements that are transposed at once.
 pub const ROWS: usize = 64;
@@ -114,7 +115,8 @@ fn halves<M: Monoid, const HALF: usize>(x: &[M::T], n: usize, out: &mut [M::T]) 
     let (mut parts, mut columns) = ([[M::IDENTITY; PART]; PARTS], [[M::IDENTITY; PARTS]; PART]);
     for (x, out) in x.chunks(n * PARTS).zip(out.chunks_mut(PARTS)) {
         for (part, row) in parts.iter_mut().zip(x.chunks_exact(n)) {
-            *part = last_part::<M, HALF>(row);
+            // One row after the other: vectors of an element of each are slow to gather.
+            *part = last_part::<M, HALF>(black_box(row));
         }
         let columns = transpose(parts[..out.len()].as_flattened(), PART, &mut columns);
         let mut count = PART / 2;

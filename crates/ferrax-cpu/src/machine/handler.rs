@@ -429,7 +429,7 @@ impl Apart {
             unsafe { (*pc, *p.add((*pc).p as usize), (*p.add((*pc).q as usize)).addr() as isize) };
         let count = instr.imm as usize & 0xffff;
         // Exact below 2^24 registers of blocks, which have a few thousand.
-        let row = (register as u64 * (instr.imm >> 16) >> 40) as usize;
+        let row = ((register as u64 * (instr.imm >> 16)) >> 40) as usize;
         let (k, each) = (register - row * count, each as isize);
         let at = first.wrapping_offset(row as isize * distance + k as isize * each);
         Apart { at, each, next: distance - (count as isize - 1) * each, k, count }

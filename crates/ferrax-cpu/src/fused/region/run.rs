@@ -203,7 +203,7 @@ impl<'a> Worker<'a> {
 fn runs(group: usize, r0: usize, r1: usize) -> impl Iterator<Item = (usize, usize)> {
     let mut row = r0;
     std::iter::from_fn(move || {
-        let end = if group == 0 { r1 } else { r1.min((row / group + 1) * group) };
+        let end = row.checked_div(group).map_or(r1, |k| r1.min((k + 1) * group));
         let run = (row, end);
         row = end;
         (run.0 < r1).then_some(run)
