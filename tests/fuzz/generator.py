@@ -21,7 +21,7 @@ FERRAX = {"jax": ferrax, "jnp": jnp, "lax": lax, "np": np}
 MAIN_DTYPES = ["float32", "float32", "float32", "float32", "int32", "bfloat16", "float16", "complex64", None]
 BODY_LIMIT = 3000
 #: Size classes and how often they are drawn.
-USUAL_MODES = ["tiny", "odd", "wide", "huge", "large"], [43, 34, 14, 6, 3]
+USUAL_MODES = ["tiny", "odd", "wide", "huge", "large", "rows"], [40, 30, 13, 6, 3, 8]
 
 
 class Generator:

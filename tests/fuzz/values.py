@@ -20,10 +20,11 @@ EXTENTS = {
     "wide": [1, 3, 100, 128, 255, 257, 1000, 1025, 4097],
     "huge": [100_000, 65_537, 33_333],
     "large": [1, 3, 8, 16, 50, 64, 129, 256, 513, 600, 1025, 2048],
+    "rows": [8, 12, 16, 20, 24, 32, 40, 48, 64, 72, 96, 100, 112, 128],
 }
 
 #: The most elements of one value, by size class.
-LIMITS = {"tiny": 20_000, "odd": 60_000, "wide": 300_000, "huge": 700_000, "large": 1_200_000}
+LIMITS = {"tiny": 20_000, "odd": 60_000, "wide": 300_000, "huge": 700_000, "large": 1_200_000, "rows": 120_000}
 
 
 def words(text):
@@ -105,6 +106,12 @@ def draw_shape(rng, mode):
         if rng.random() < 0.3:
             rng.shuffle(shape)
         return tuple(shape)
+    if mode == "rows":
+        # Short rows in groups, of which tiles of vectors hold some; of one element where operands are numbers of rows.
+        return (
+            *(rng.choice([1, 2, 3, 5, 8, 10, 17, 40]) for _ in range(rng.choice([1, 2, 2]))),
+            rng.choice(EXTENTS["rows"]),
+        )
     if mode == "odd":
         ndim = rng.choice([1, 2, 2, 3])
         return tuple(rng.choice(EXTENTS["odd"][: 17 if ndim < 3 else 10]) for _ in range(ndim))

@@ -174,7 +174,8 @@ def several(g, pool):
     axis, which = rng.randrange(v.ndim), rng.randrange(5)
     a, b = g.fresh(), g.fresh()
     if which == 0 and v.shape[axis] > 1:
-        return Step(f"{a}, {b} = jnp.split({v}, [{rng.randrange(v.shape[axis] + 1)}], axis={axis})", [a, b], T.EXACT)
+        at = rng.choice([v.shape[axis] // 2, rng.randrange(v.shape[axis] + 1)])
+        return Step(f"{a}, {b} = jnp.split({v}, [{at}], axis={axis})", [a, b], T.EXACT)
     if which == 1 and v.kind != "c":
         w = g.pick(pool, lambda w: w.shape == v.shape and w.kind != "c")
         keys = f"dimension={axis}, num_keys={rng.choice([1, 2])}, is_stable=True"
