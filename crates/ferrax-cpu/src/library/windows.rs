@@ -12,6 +12,7 @@
 use crate::elementwise::kernel::{In, Out};
 use crate::elementwise::{compute_dtype, convert};
 use crate::library::reduce::{Monoid, with_monoid};
+use crate::math::integer::gcd;
 use crate::pool;
 use crate::simd::wide_variant;
 use ferrax_base::{Buffer, DType, Result, Scalar};
@@ -92,7 +93,7 @@ fn inside(at: i64, by: i64, count: usize, (base, n): (i64, usize)) -> (usize, us
         let first = (-at).max(0);
         return (first as usize, 1, (n as i64 - at).min(count as i64).saturating_sub(first).max(0) as usize);
     }
-    let apart = base / gcd(by, base);
+    let apart = base / gcd(by as usize, base as usize) as i64;
     // The first at or after the operand's start, then the first of the next `apart` that meets an element.
     let from = if at < 0 { (-at + by - 1) / by } else { 0 };
     let first = (from..from + apart).find(|i| (at + i * by) % base == 0);
@@ -101,10 +102,6 @@ fn inside(at: i64, by: i64, count: usize, (base, n): (i64, usize)) -> (usize, us
         Some(first) if first < end => (first as usize, apart as usize, ((end - first + apart - 1) / apart) as usize),
         _ => (0, apart as usize, 0),
     }
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// Elements under a window, or windows that a cell meets: the first, and how many.

@@ -10,6 +10,11 @@
 
 use ferrax_loops::DivisionPart;
 
+/// The greatest number that divides both; 0 is divided by all.
+pub fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
 /// Shifts by any amount: from the number of bits on nothing is left, or the sign. Narrow integers are shifted as 32 bits,
 /// which vector units do lane by lane.
 pub trait Shifted: Copy {

@@ -1,18 +1,11 @@
 """Factorizations of matrices."""
 
-from ferrax._ferrax import Array
 from ferrax._src._public import names_of
 from ferrax._src._unprovided import unprovided_names
 from ferrax.lax.linalg import _adjoint as _H, _hermitian_part as symmetrize
-from ferrax.numpy import matrix_transpose as _matrix_transpose
+from ferrax.numpy import matrix_transpose as _T
 
-__all__ = ["_H", "symmetrize"]
-
-
-def _T(x: Array) -> Array:
-    """Matrices with rows for columns."""
-    return _matrix_transpose(x)
-
+__all__ = ["_H", "_T", "symmetrize"]
 
 __getattr__ = unprovided_names(
     __name__,

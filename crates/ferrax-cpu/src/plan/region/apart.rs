@@ -5,13 +5,9 @@ use super::Making;
 use crate::fused::region::{Expand, Regions};
 use crate::machine::assemble::{Place, Src};
 use crate::machine::table;
+use crate::math::integer::gcd;
 use crate::plan::Planner;
 use ferrax_base::DType;
-
-/// The greatest number that divides both; 0 is divided by all.
-fn gcd(a: usize, b: usize) -> usize {
-    if b == 0 { a } else { gcd(b, a % b) }
-}
 
 impl Regions {
     /// How many rows of all these places, from each multiple of that on, are at regular distances; 0 for all.
@@ -44,7 +40,7 @@ impl Planner<'_> {
             return place;
         }
         let row = m.inner * element;
-        let from = Place::read(self.region.array(row), row, element);
+        let from = Place::write(self.region.array(row), row, element);
         self.out.regions.puts.push(Expand { from, to, size: element as u8 });
         from
     }

@@ -542,25 +542,24 @@ impl Planner<'_> {
         if outlives || crosses {
             let element = self.g.types[root as usize].dtype.size();
             let row = if over_rows { element } else { m.inner * element };
-            let mut apart = None;
-            let (src, shared) = match self.inside_slot(m, root) {
-                Some((src, true)) if m.short => {
-                    let place = self.gathered_rows(m, root, src, crosses || over_rows);
-                    apart = (place.apart != 0).then_some(place);
-                    (place.src, false)
-                }
+            let whole = |src| Place::write(src, row, element);
+            let (place, shared) = match self.inside_slot(m, root) {
+                Some((src, true)) if m.short => (self.gathered_rows(m, root, src, crosses || over_rows), false),
                 Some((src, rows)) => {
                     by_row = rows;
-                    (src, false)
+                    (whole(src), false)
                 }
-                None if outlives => self.result_slot(m, at, over_rows),
-                None => (self.region.array(row), false),
+                None if outlives => {
+                    let (src, shared) = self.result_slot(m, at, over_rows);
+                    (whole(src), shared)
+                }
+                None => (whole(self.region.array(row)), false),
             };
-            let in_scratch = matches!(src, Src::Scratch(_));
-            let alone = outlives && !crosses && m.reusable.is_empty() && !in_scratch && apart.is_none();
+            let in_caches = matches!(place.src, Src::Scratch(_)) || place.apart != 0;
+            let alone = outlives && !crosses && m.reusable.is_empty() && !in_caches;
             let streamed = alone && row * (m.n / m.inner) >= streamed_from();
             m.streams |= streamed;
-            let place = apart.unwrap_or(Place { streamed, ..Place::write(src, row, element) });
+            let place = Place { streamed, ..place };
             self.region.home[root as usize] = Some(place);
             to = Some((place, shared));
         }
@@ -727,7 +726,10 @@ impl Planner<'_> {
         }
         let dtype = |i: usize| g.ty(node.inputs[i]).dtype;
         m.cost += node.kind.cost() as u32 * m.lane as u32 / 4;
-        let scale = node.inputs.get(1).and_then(|&by| self.scale(m.lane, by));
+        let scale = match node.kind {
+            Kind::Binary(BinaryOp::Div) => self.scale(m.lane, node.inputs[1]),
+            _ => None,
+        };
         let asm = &mut self.region.asm;
         let missing = || ferrax_base::error!(Internal, "the machine has no {:?}", node.kind);
         match &node.kind {
@@ -737,7 +739,7 @@ impl Planner<'_> {
                 asm.used_by_store(x[1]);
                 asm.unary(Some(table::integer_pow(m.lane, 2, dtype(0)).ok_or_else(missing)?), 2, x[0], out);
             }
-            Kind::Binary(BinaryOp::Div) if let Some((h, by)) = scale => {
+            _ if let Some((h, by)) = scale => {
                 asm.used_by_store(x[1]);
                 asm.unary(Some(h), by, x[0], out);
             }
