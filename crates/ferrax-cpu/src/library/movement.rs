@@ -123,6 +123,9 @@ pub fn merge(shape: &[usize], ss: &[isize], ds: &[isize]) -> SmallVec<[Axis; 6]>
 pub unsafe fn copy_axes<T: Copy>(axes: &[Axis], src: *const T, dst: *mut T) {
     // SAFETY: the caller's contract covers every index pair of `axes`.
     unsafe {
+        if let Some(at) = blocks_from::<T>(axes) {
+            return copy_blocks(axes.split_at(at), src, dst);
+        }
         match axes {
             [] => *dst = *src,
             [a] => copy_row(*a, src, dst),
@@ -142,6 +145,61 @@ pub unsafe fn copy_axes<T: Copy>(axes: &[Axis], src: *const T, dst: *mut T) {
                 }
                 for i in 0..a.n as isize {
                     copy_axes(rest, src.offset(i * a.src), dst.offset(i * a.dst));
+                }
+            }
+        }
+    }
+}
+
+/// Elements of a block at most that is copied by a table of its places, and how many blocks are worth one.
+const BLOCK: usize = 48;
+const BLOCKS: usize = 8;
+
+/// The axis from which on all axes together are a block of few elements, in no order that registers move.
+fn blocks_from<T>(axes: &[Axis]) -> Option<usize> {
+    let (last, before) = axes.split_last()?;
+    let vectors = last.src == 1 && last.dst == 1 && last.n * size_of::<T>() >= 32;
+    let square = before.last().is_some_and(|a| a.n.min(last.n) >= 8);
+    if before.len() < 2 || vectors || square {
+        return None;
+    }
+    let (mut at, mut size) = (axes.len(), 1);
+    while at > 1 && size * axes[at - 1].n <= BLOCK {
+        at -= 1;
+        size *= axes[at].n;
+    }
+    let blocks: usize = axes[..at].iter().map(|a| a.n).product();
+    (at + 2 <= axes.len() && blocks >= BLOCKS).then_some(at)
+}
+
+/// Copies blocks whose places a table has: those of the axes `inner`, for every index of `outer`.
+unsafe fn copy_blocks<T: Copy>((outer, inner): (&[Axis], &[Axis]), src: *const T, dst: *mut T) {
+    let mut places = [(0isize, 0isize); BLOCK];
+    let mut count = 1;
+    for a in inner.iter().rev() {
+        for i in (0..a.n).rev() {
+            for k in 0..count {
+                let (x, y) = places[k];
+                places[i * count + k] = (x + i as isize * a.src, y + i as isize * a.dst);
+            }
+        }
+        count *= a.n;
+    }
+    let places = &places[..count];
+    let blocks: usize = outer.iter().map(|a| a.n).product();
+    let (last, rest) = (outer[outer.len() - 1], &outer[..outer.len() - 1]);
+    for first in (0..blocks).step_by(last.n) {
+        let (mut left, mut from, mut to) = (first / last.n, 0, 0);
+        for a in rest.iter().rev() {
+            let i = (left % a.n) as isize;
+            (left, from, to) = (left / a.n, from + i * a.src, to + i * a.dst);
+        }
+        for i in 0..last.n as isize {
+            // SAFETY: the caller's contract: every pair of indices of the axes.
+            unsafe {
+                let (src, dst) = (src.offset(from + i * last.src), dst.offset(to + i * last.dst));
+                for &(x, y) in places {
+                    *dst.offset(y) = *src.offset(x);
                 }
             }
         }

@@ -145,9 +145,19 @@ fn last_part<M: Monoid, const HALF: usize>(row: &[M::T]) -> [M::T; PART] {
             }
         }
         Err(_) => {
-            acc[..high.len()].copy_from_slice(high);
-            for i in 0..HALF {
-                acc[i] = M::join(low[i], acc[i]);
+            for at in (0..HALF).step_by(PART) {
+                let mut more = [M::IDENTITY; PART];
+                match high.get(at..at + PART) {
+                    Some(whole) => more.copy_from_slice(whole),
+                    None => {
+                        for (a, &x) in more.iter_mut().zip(high.iter().skip(at)) {
+                            *a = x;
+                        }
+                    }
+                }
+                for i in 0..PART {
+                    acc[at + i] = M::join(low[at + i], more[i]);
+                }
             }
         }
     }
