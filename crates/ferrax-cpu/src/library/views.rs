@@ -40,6 +40,12 @@ impl Rows {
         }
     }
 
+    /// After how many rows the view begins again, if it does.
+    pub fn period(&self) -> Option<usize> {
+        let (first, rest) = self.axes.split_first()?;
+        (first.1 == 0).then(|| rest.iter().map(|a| a.0).product())
+    }
+
     /// How far a row is from the root's beginning.
     #[inline]
     pub fn offset(&self, row: usize) -> isize {

@@ -124,4 +124,6 @@ pub(crate) struct Expand {
     pub from: Place,
     pub to: Place,
     pub size: u8,
+    /// It is the same for every block.
+    pub same: bool,
 }

@@ -21,7 +21,7 @@ pub(super) struct Worker<'a> {
     /// Where its arrays of scratch memory are: its own, or those of all workers on spans of one row.
     arrays: *mut u8,
     table: SmallVec<[*mut u8; 24]>,
-    /// Rows for which the columns' operands have been spread.
+    /// Rows for which operands have been spread that are the same for every block.
     spread: usize,
 }
 
@@ -232,14 +232,16 @@ impl Worker<'_> {
         // SAFETY: the planner's places are valid for the rows of a block.
         unsafe {
             for e in &regions.expands[phase.expands.0 as usize..phase.expands.1 as usize] {
+                if e.same && r1 - r0 <= self.spread {
+                    continue;
+                }
                 let (src, dst) = (self.address(&e.from, r0, r0), self.address(&e.to, r0, r0));
                 if let Src::View(k) = e.from.src {
                     let rows = &regions.views[k as usize];
                     rows.copy(false, e.size, (self.slots[rows.slot as usize], dst), (r0, r1), self.region.inner);
                 } else if e.from.step == 0 {
                     movement::repeat_each(e.size, (src, 1), dst, r1 - r0, self.region.inner);
-                } else if r1 - r0 > self.spread {
-                    // The same for every block.
+                } else {
                     movement::repeat_all(e.size, src, dst, self.region.inner, r1 - r0);
                 }
             }

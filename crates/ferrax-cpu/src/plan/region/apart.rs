@@ -8,6 +8,7 @@ use crate::machine::table;
 use crate::math::integer::gcd;
 use crate::plan::Planner;
 use ferrax_base::DType;
+use smallvec::SmallVec;
 
 impl Regions {
     /// How many rows of all these places, from each multiple of that on, are at regular distances; 0 for all.
@@ -26,7 +27,8 @@ impl Planner<'_> {
         }
         let row = m.inner * element;
         let to = Place::read(self.region.array(row), row, element);
-        self.out.regions.expands.push(Expand { from, to, size: element as u8 });
+        let same = matches!(from.src, Src::Slot(_) | Src::Scratch(_)) && from.step != 0;
+        self.out.regions.expands.push(Expand { from, to, size: element as u8, same });
         to
     }
 
@@ -41,8 +43,24 @@ impl Planner<'_> {
         }
         let row = m.inner * element;
         let from = Place::write(self.region.array(row), row, element);
-        self.out.regions.puts.push(Expand { from, to, size: element as u8 });
+        self.out.regions.puts.push(Expand { from, to, size: element as u8, same: false });
         from
+    }
+
+    /// Rows of a block, about as many as `block`, of which those of views that begin again and again, from the expand `first` on, are
+    /// the same for every block.
+    pub(super) fn repeating_block(&mut self, first: usize, block: usize) -> usize {
+        let regions = &mut self.out.regions;
+        let period = |e: &Expand| match e.from.src {
+            Src::View(k) => regions.views[k as usize].period().filter(|period| *period <= block),
+            _ => None,
+        };
+        let Some(whole) = regions.expands[first..].iter().filter_map(period).max() else { return block };
+        let block = block / whole * whole;
+        let same: SmallVec<[bool; 8]> =
+            regions.expands[first..].iter().map(|e| e.same || period(e).is_some_and(|p| block % p == 0)).collect();
+        regions.expands[first..].iter_mut().zip(same).for_each(|(e, same)| e.same = same);
+        block
     }
 
     /// A place as tiles of several rows reach it, if they hold registers of rows at regular distances.

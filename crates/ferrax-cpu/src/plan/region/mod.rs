@@ -162,6 +162,8 @@ impl Planner<'_> {
         let elements = if m.short && !self.region.arrays.is_empty() { BLOCK / 2 } else { BLOCK };
         let most = if first_column < self.out.regions.columns.len() { ROWS } else { n / inner };
         let block = (elements / inner).clamp(1, most.min(n / inner));
+        let whole = after || first_column < self.out.regions.columns.len();
+        let block = if whole { block } else { self.repeating_block(first_expand, block) };
         let states = m.tiles as usize * TILE;
         let staged = states + m.states as usize * LANES * lane;
         let arrays = staged + m.staged as usize * TILE;
