@@ -158,7 +158,7 @@ const BLOCKS: usize = 8;
 /// The axis from which on all axes together are a block of few elements, in no order that registers move.
 fn blocks_from<T>(axes: &[Axis]) -> Option<usize> {
     let (last, before) = axes.split_last()?;
-    let vectors = last.src == 1 && last.dst == 1 && last.n * size_of::<T>() >= 32;
+    let vectors = last.src == 1 && last.dst == 1 && last.n * size_of::<T>() >= 8;
     let square = before.last().is_some_and(|a| a.n.min(last.n) >= 8);
     if before.len() < 2 || vectors || square {
         return None;
