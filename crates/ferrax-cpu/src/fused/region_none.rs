@@ -1,6 +1,5 @@
 //! Where the machine is not: no regions.
 
-use super::Memory;
 use crate::library::touch::See;
 use ferrax_base::{Result, bail};
 use ferrax_loops::Graph;
@@ -10,14 +9,14 @@ use ferrax_loops::Graph;
 pub(crate) struct Regions {}
 
 impl Regions {
-    pub unsafe fn run(&self, _: u32, _: Memory<'_>) -> Result<()> {
+    pub unsafe fn run(&self, _: u32, _: &[*mut u8], _: *mut u8) -> Result<()> {
         bail!(Internal, "a region without a machine")
     }
 
     pub unsafe fn run_after(
         &self,
         _: u32,
-        _: Memory<'_>,
+        _: (&[*mut u8], *mut u8),
         _: &dyn Fn(&(dyn Fn(usize, usize, usize) + Sync)) -> Result<()>,
     ) -> Result<()> {
         bail!(Internal, "a region without a machine")

@@ -424,26 +424,87 @@ unsafe fn join_rows<T: Copy>(joined: &[Joined], rows: std::ops::Range<usize>, ro
     }
 }
 
-/// `Pad`: the result is filled, then what remains of the operand is placed.
+/// Bytes of a padded row from which on it is written at once.
+const PADDED_ROW: usize = 256;
+
+/// `Pad`: row by row; or the result is filled, then what remains of the operand is placed.
 pub fn pad(config: &[PadConfig], x: In<'_>, value: In<'_>, out: &mut Out<'_>) {
-    splat(x.ty.dtype, value.ptr, out.ptr, out.ty.size());
-    let (xs, os) = (signed_strides(x.shape()), signed_strides(out.shape()));
-    let (mut src, mut dst) = (0isize, 0isize);
-    let mut shape = Shape::new();
-    let mut ds = Strides::new();
-    for (i, c) in config.iter().enumerate() {
-        let kept = c.kept(x.shape()[i], out.shape()[i]);
-        if kept.is_empty() {
-            return;
-        }
-        src += kept.start as isize * xs[i];
-        dst += c.landing(kept.start) as isize * os[i];
-        ds.push((c.interior + 1) as isize * os[i]);
-        shape.push(kept.len());
+    let size = x.ty.dtype.size();
+    let pads: SmallVec<[Padded; 6]> = config.iter().zip(x.shape().iter().zip(out.shape())).map(Padded::of).collect();
+    if pads.iter().any(|p| p.n == 0) {
+        return splat(x.ty.dtype, value.ptr, out.ptr, out.ty.size());
     }
-    let size = x.ty.dtype.size() as isize;
+    let (xs, os) = (signed_strides(x.shape()), signed_strides(out.shape()));
+    let from: isize = pads.iter().zip(&xs).map(|(p, s)| p.first as isize * s).sum();
+    let src = x.ptr.wrapping_offset(from * size as isize);
+    let last = pads.iter().zip(x.shape().iter().zip(out.shape())).rposition(|(p, (n, m))| n != m || p.n != *m);
+    if let Some(last) = last.filter(|&last| {
+        out.shape()[last] * os[last] as usize * size >= PADDED_ROW && pads.iter().all(|p| p.step == 1 || p.n == 1)
+    }) {
+        by_size!(size, T => pad_rows::<T>((&pads, last), (src.cast(), &xs), value.ptr.cast(), out));
+        return;
+    }
+    splat(x.ty.dtype, value.ptr, out.ptr, out.ty.size());
+    let shape: Shape = pads.iter().map(|p| p.n).collect();
+    let ds: Strides = pads.iter().zip(&os).map(|(p, s)| p.step as isize * s).collect();
+    let to: isize = pads.iter().zip(&os).map(|(p, s)| p.to as isize * s).sum();
     // SAFETY: first and end keep every index inside both arrays.
-    unsafe { strided_copy(size as usize, &shape, x.ptr.offset(src * size), &xs, out.ptr.offset(dst * size), &ds) };
+    unsafe { strided_copy(size, &shape, src, &xs, out.ptr.offset(to * size as isize), &ds) };
+}
+
+/// What padding keeps of an axis: `n` indices from `first` on, and where they go.
+struct Padded {
+    first: usize,
+    n: usize,
+    to: usize,
+    step: usize,
+}
+
+impl Padded {
+    fn of((config, (&n, &extent)): (&PadConfig, (&usize, &usize))) -> Padded {
+        let kept = config.kept(n, extent);
+        Padded { first: kept.start, n: kept.len(), to: config.landing(kept.start), step: config.interior + 1 }
+    }
+}
+
+/// Writes rows, those of the axis `last` and what follows it, from what padding keeps: it begins at `src`.
+fn pad_rows<T: Copy + Sync>(
+    (pads, last): (&[Padded], usize),
+    (src, xs): (*const T, &[isize]),
+    value: *const T,
+    out: &mut Out<'_>,
+) {
+    let (rows, row): (usize, usize) = (out.shape()[..last].iter().product(), out.shape()[last..].iter().product());
+    let width = row / out.shape()[last];
+    let (left, n) = (pads[last].to * width, pads[last].n * width);
+    let (ends, bytes) = ((pool::Disjoint(src.cast_mut()), pool::Disjoint(out.ptr.cast::<T>())), out.ty.bytes());
+    // SAFETY: callers pass a scalar.
+    let value = unsafe { pool::Disjoint(value.cast_mut()).at(0).read_unaligned() };
+    let shape = &out.ty.shape;
+    let nanoseconds = (bytes / BYTES_A_NANOSECOND) as u64;
+    let each = if bytes >= 2 * PART { rows.div_ceil(8 * pool::threads()) } else { rows };
+    let task = |part: usize| {
+        for r in part * each..((part + 1) * each).min(rows) {
+            let (mut index, mut at) = (r, Some(0isize));
+            for (axis, pad) in pads[..last].iter().enumerate().rev() {
+                let k = (index % shape[axis]).wrapping_sub(pad.to);
+                index /= shape[axis];
+                at = at.filter(|_| k < pad.n).map(|at| at + k as isize * xs[axis]);
+            }
+            // SAFETY: a row of the result, which no other task writes, and what is kept of a row of the operand.
+            unsafe {
+                let to = std::slice::from_raw_parts_mut(ends.1.at(r * row), row);
+                let Some(at) = at else {
+                    to.fill(value);
+                    continue;
+                };
+                to[..left].fill(value);
+                copy_block(ends.0.at(0).offset(at).cast(), to.as_mut_ptr().add(left).cast(), n * size_of::<T>());
+                to[left + n..].fill(value);
+            }
+        }
+    };
+    pool::share(nanoseconds, rows.div_ceil(each), &|_, part| task(part));
 }
 
 /// Fills `n` elements with one.

@@ -6,7 +6,7 @@
 use crate::machine::handler::Instr;
 use crate::simd::Isa;
 use core::arch::x86_64::{
-    __m256, __m256i, __m512, _mm_sfence, _mm256_maskstore_ps, _mm256_setzero_ps, _mm256_stream_ps,
+    __m256, __m256i, __m512, _mm_sfence, _mm256_maskstore_ps, _mm256_setzero_ps, _mm256_stream_ps, _mm256_zeroupper,
     _mm512_mask_storeu_ps, _mm512_setzero_ps, _mm512_stream_ps,
 };
 
@@ -42,10 +42,12 @@ macro_rules! enter {
                 let first: CodeOf<$V> = core::mem::transmute((*code).code);
                 first(code, table, o, e, start, z, z, z, z, z, z, z, z);
             }
+            // Narrow instructions would wait for what wrote the registers that they keep the upper part of.
+            _mm256_zeroupper();
         }
     };
 }
-enter!(enter512, __m512, _mm512_setzero_ps, "avx512f");
+enter!(enter512, __m512, _mm512_setzero_ps, "avx512f,avx");
 enter!(enter256, __m256, _mm256_setzero_ps, "avx2");
 
 /// Calls the first handler of a program, with these arguments.

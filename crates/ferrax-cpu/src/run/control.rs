@@ -47,10 +47,10 @@ pub(crate) unsafe fn run(frame: &Frame, program: &Program, node: u32, args: u32,
     }
 }
 
-/// Carried values: where each is now and where the body puts its next state.
+/// Carried values: the two places of each, and in which of them all are now; the body puts their next state into the other.
 struct Carry {
-    now: Pointers,
-    next: Pointers,
+    places: SmallVec<[[*mut u8; 2]; 8]>,
+    turn: usize,
     bytes: SmallVec<[usize; 8]>,
     _spare: Option<Buffer>,
 }
@@ -73,28 +73,39 @@ impl Carry {
         let total = total((0..init.len()).filter(|&k| !in_place(k)).map(|k| bytes[k].next_multiple_of(64).max(64)));
         let mut spare = if total > 0 { Some(Buffer::allocate(total)?) } else { None };
         let mut at = spare.as_mut().map_or(std::ptr::null_mut(), Buffer::as_mut_ptr);
-        let (mut now, mut next) = (Pointers::new(), Pointers::new());
+        let mut carry = Carry { places: SmallVec::new(), turn: 0, bytes, _spare: spare };
         for k in 0..init.len() {
-            let mut places = (outs[k], outs[k]);
+            let mut places = [outs[k]; 2];
             if !in_place(k) {
-                places.1 = at;
-                at = at.wrapping_add(bytes[k].next_multiple_of(64).max(64));
+                places[1] = at;
+                at = at.wrapping_add(carry.bytes[k].next_multiple_of(64).max(64));
                 if steps.is_some_and(|n| n % 2 == 1) {
-                    places = (places.1, places.0);
+                    places.reverse();
                 }
             }
-            if places.0 != init[k] {
+            if places[0] != init[k] {
                 // SAFETY: both hold the carried value's bytes; different values never overlap.
-                unsafe { std::ptr::copy_nonoverlapping(init[k], places.0, bytes[k]) };
+                unsafe { std::ptr::copy_nonoverlapping(init[k], places[0], carry.bytes[k]) };
             }
-            now.push(places.0);
-            next.push(places.1);
+            carry.places.push(places);
         }
-        Ok(Carry { now, next, bytes, _spare: spare })
+        Ok(carry)
+    }
+
+    /// Where the state is.
+    #[inline]
+    fn now(&self) -> impl Iterator<Item = *mut u8> {
+        self.places.iter().map(|places| places[self.turn])
+    }
+
+    /// Where the next state goes.
+    #[inline]
+    fn next(&self) -> impl Iterator<Item = *mut u8> {
+        self.places.iter().map(|places| places[1 - self.turn])
     }
 
     fn advance(&mut self) {
-        std::mem::swap(&mut self.now, &mut self.next);
+        self.turn = 1 - self.turn;
     }
 
     /// Moves the state to where it belongs.
@@ -102,7 +113,7 @@ impl Carry {
     /// # Safety
     /// `outs` must be those given to `new`.
     unsafe fn finish(&self, outs: &[*mut u8]) {
-        for ((&now, &out), &bytes) in self.now.iter().zip(outs).zip(&self.bytes) {
+        for ((now, &out), &bytes) in self.now().zip(outs).zip(&self.bytes) {
             if now != out {
                 // SAFETY: the state is either in `outs` or in the spare memory.
                 unsafe { std::ptr::copy_nonoverlapping(now, out, bytes) };
@@ -118,21 +129,24 @@ unsafe fn while_loop(
     init: &[*mut u8],
     outs: &[*mut u8],
 ) -> Result<()> {
+    let of = (consts.0.len(), consts.1.len());
     // SAFETY: the caller passes memory of the carried types; the bodies' contract follows from `Carry`.
     unsafe {
-        let mut carry = Carry::new(body, consts.1.len(), init, outs, None)?;
+        let mut carry = Carry::new(body, of.1, init, outs, None)?;
         let (mut cond_frame, mut body_frame) = (Frame::new(cond)?, Frame::new(body)?);
-        let mut cond_args: Pointers = consts.0.iter().chain(init).copied().collect();
-        let mut body_args: Pointers = consts.1.iter().chain(init).copied().collect();
         let mut flag = 0u8;
+        cond_frame.set(0, consts.0.iter().copied());
+        cond_frame.set(of.0 + init.len(), std::iter::once(&raw mut flag));
+        body_frame.set(0, consts.1.iter().copied());
         loop {
-            cond_args[consts.0.len()..].copy_from_slice(&carry.now);
-            cond_frame.exec(cond, &cond_args, &[&raw mut flag])?;
-            if flag == 0 {
+            cond_frame.set(of.0, carry.now());
+            cond_frame.again(cond)?;
+            if (&raw const flag).read() == 0 {
                 break;
             }
-            body_args[consts.1.len()..].copy_from_slice(&carry.now);
-            body_frame.exec(body, &body_args, &carry.next)?;
+            body_frame.set(of.1, carry.now());
+            body_frame.set(of.1 + init.len(), carry.next());
+            body_frame.again(body)?;
             carry.advance();
         }
         carry.finish(outs);
@@ -168,19 +182,15 @@ unsafe fn scan(
         let init = &ins[consts..consts + carried];
         let mut carry = Carry::new(body, consts, init, &outs[..carried], Some(length))?;
         let mut frame = Frame::new(body)?;
-        let mut args: Pointers = ins.iter().copied().collect();
-        let mut results: Pointers = outs.iter().copied().collect();
+        frame.set(0, ins[..consts].iter().copied());
         for step in 0..length {
             let i = if reverse { length - 1 - step } else { step };
-            args[consts..consts + carried].copy_from_slice(&carry.now);
-            for (a, (base, stride)) in args[consts + carried..].iter_mut().zip(&xs) {
-                *a = base.add(i * stride);
-            }
-            results[..carried].copy_from_slice(&carry.next);
-            for (r, (base, stride)) in results[carried..].iter_mut().zip(&ys) {
-                *r = base.add(i * stride);
-            }
-            frame.exec(body, &args, &results)?;
+            let slice = |&(base, stride): &(*mut u8, usize)| base.add(i * stride);
+            frame.set(consts, carry.now());
+            frame.set(consts + carried, xs.iter().map(slice));
+            frame.set(ins.len(), carry.next());
+            frame.set(ins.len() + carried, ys.iter().map(slice));
+            frame.again(body)?;
             carry.advance();
         }
         frame.catch_up(body);

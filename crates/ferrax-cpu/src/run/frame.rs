@@ -82,16 +82,31 @@ impl Frame {
     /// Runs the program.
     ///
     /// # Safety
-    /// The frame must be of this program. `ins` must be valid for reads of the parameters' bytes, and for
-    /// writes where the program writes them; `outs` valid for writes of the outputs' bytes. They must not
-    /// overlap, but for outputs that the program places in a parameter, which must be the same address.
+    /// As for `again`, with these addresses.
     pub unsafe fn exec(&mut self, program: &Program, ins: &[*mut u8], outs: &[*mut u8]) -> Result<()> {
         self.ptrs[..ins.len()].copy_from_slice(ins);
         self.ptrs[ins.len()..ins.len() + outs.len()].copy_from_slice(outs);
+        // SAFETY: the caller's contract.
+        unsafe { self.again(program) }
+    }
+
+    /// Sets the addresses of parameters, or of outputs, which come after them, from the slot `first` on.
+    #[inline]
+    pub fn set(&mut self, first: usize, addresses: impl Iterator<Item = *mut u8>) {
+        self.ptrs[first..].iter_mut().zip(addresses).for_each(|(slot, address)| *slot = address);
+    }
+
+    /// Runs the program with the addresses that were set.
+    ///
+    /// # Safety
+    /// The frame must be of this program, and all its addresses set. Parameters must be valid for reads of their bytes, and for
+    /// writes where the program writes them; outputs valid for writes of theirs. They must not
+    /// overlap, but for outputs that the program places in a parameter, which must be the same address.
+    pub unsafe fn again(&mut self, program: &Program) -> Result<()> {
         let checked = checks::on();
         if checked {
             // SAFETY: the caller's contract; nothing of the last run is needed.
-            unsafe { self.poison(program, outs) };
+            unsafe { self.poison(program) };
         }
         let result = program.steps.iter().try_for_each(|step| {
             // SAFETY: the caller's contract; slots beyond are set by `new` and by allocation steps. The scratch memory
@@ -108,7 +123,8 @@ impl Frame {
     }
 
     /// Fills what a run has to write before it reads it: outputs and the arena.
-    unsafe fn poison(&self, program: &Program, outs: &[*mut u8]) {
+    unsafe fn poison(&self, program: &Program) {
+        let outs = &self.ptrs[program.graph.params..];
         for ((&out, &bytes), place) in outs.iter().zip(&program.bytes.1).zip(&program.outputs) {
             if *place == OutputPlace::Given {
                 // SAFETY: the caller's contract.
@@ -136,7 +152,10 @@ impl Frame {
         // SAFETY: the planner emits steps whose slots hold memory of the sizes it says at that point.
         unsafe {
             match step {
-                Step::Group(group) => program.blocks.run(group, self.memory(program))?,
+                Step::Group(group) => {
+                    let memory = Memory { slots: &self.ptrs, scratch: self.scratch, bytes: program.scratch_bytes };
+                    program.blocks.run(group, memory)?;
+                }
                 Step::Move { moved, .. } => moved.run(&self.ptrs),
                 Step::Leaf { .. } | Step::Control { .. } | Step::Registers { .. } => return self.node(program, step),
                 Step::Alloc { slot, bytes } => {
@@ -182,21 +201,16 @@ impl Frame {
                     match *after {
                         NONE => product.run(a, b, out)?,
                         region => {
-                            let at = self.memory(program);
+                            let at = (&self.ptrs[..], self.scratch);
                             program.regions.run_after(region, at, &|after| product.run_rows((a, b, out), after))?;
                         }
                     }
                 }
                 Step::Together { steps, time } => self.together(program, steps, *time)?,
-                Step::Region(region) => program.regions.run(*region, self.memory(program))?,
+                Step::Region(region) => program.regions.run(*region, &self.ptrs, self.scratch)?,
             }
         }
         Ok(())
-    }
-
-    /// The memory of steps.
-    fn memory(&self, program: &Program) -> Memory<'_> {
-        Memory { slots: &self.ptrs, scratch: self.scratch, bytes: program.scratch_bytes }
     }
 
     /// Runs a node of its own, which changes nothing of the frame.
@@ -209,10 +223,10 @@ impl Frame {
                 Step::Registers { node, args, index } => {
                     let node = &program.graph.nodes[*node as usize];
                     let slots = &program.slots[*args as usize..];
-                    let pointers: SmallVec<[*mut u8; 16]> = slots[..node.inputs.len() + node.results as usize]
-                        .iter()
-                        .map(|&s| self.ptrs[s as usize])
-                        .collect();
+                    let slots = &slots[..node.inputs.len() + node.results as usize];
+                    // Written where they are read: what moves them waits for the writes.
+                    let mut pointers = SmallVec::<[*mut u8; 16]>::new();
+                    pointers.extend(slots.iter().map(|&s| self.ptrs[s as usize]));
                     let (ins, outs) = pointers.split_at(node.inputs.len());
                     program.register_loops[*index as usize].run(ins, outs);
                     Ok(())

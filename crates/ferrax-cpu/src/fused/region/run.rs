@@ -2,7 +2,7 @@
 
 use super::rows::Running;
 use super::{Phase, Reduce, Region, Regions};
-use crate::fused::{Memory, NONE};
+use crate::fused::NONE;
 use crate::library::movement;
 use crate::library::reduce::{LANES, RUN};
 use crate::machine::assemble::{Place, Src};
@@ -42,9 +42,9 @@ impl Regions {
     /// Runs a region.
     ///
     /// # Safety
-    /// The memory must be that of a run of the regions' program.
-    pub unsafe fn run(&self, index: u32, memory: Memory<'_>) -> Result<()> {
-        let mut worker = self.worker(index, memory);
+    /// The slots and the scratch memory must be those of a run of the regions' program.
+    pub unsafe fn run(&self, index: u32, slots: &[*mut u8], scratch: *mut u8) -> Result<()> {
+        let mut worker = self.worker(index, slots, scratch);
         let region = worker.region;
         let rows = region.n / region.inner;
         let time = region.n as u64 * u64::from(region.cost) / 1000;
@@ -77,10 +77,10 @@ impl Regions {
     pub unsafe fn run_after(
         &self,
         index: u32,
-        memory: Memory<'_>,
+        (slots, scratch): (&[*mut u8], *mut u8),
         make: &dyn Fn(After<'_>) -> Result<()>,
     ) -> Result<()> {
-        let (common, _memory) = self.worker(index, memory).common()?;
+        let (common, _memory) = self.worker(index, slots, scratch).common()?;
         let region = common.region;
         make(&|k, first, end| {
             let mut worker = common.worker(k);
@@ -93,9 +93,9 @@ impl Regions {
     }
 
     /// This thread's view of a region's run, with the run's scratch memory.
-    fn worker<'a>(&'a self, index: u32, memory: Memory<'a>) -> Worker<'a> {
+    #[inline]
+    fn worker<'a>(&'a self, index: u32, slots: &'a [*mut u8], scratch: *mut u8) -> Worker<'a> {
         let region = &self.list[index as usize];
-        let Memory { slots, scratch, .. } = memory;
         let arrays = scratch.wrapping_add(region.arrays);
         Worker { regions: self, region, slots, scratch, arrays, table: SmallVec::new(), spread: 0 }
     }

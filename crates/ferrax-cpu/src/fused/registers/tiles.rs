@@ -50,7 +50,7 @@ impl Tiles {
         let base = base.wrapping_add(self.memory);
         // SAFETY: the planner counted the group's memory.
         unsafe {
-            base.cast::<[u32; 16]>().write([!0; 16]);
+            base.cast::<[u32; 16]>().write(if self.whole == 0 { self.mask() } else { [!0; 16] });
             for &(at, bits) in &self.constants {
                 match self.lane {
                     Width::Four => base.add(at as usize).cast::<[u32; 16]>().write([bits as u32; 16]),
@@ -58,6 +58,12 @@ impl Tiles {
                 }
             }
         }
+    }
+
+    /// The lanes of the last register that have elements.
+    fn mask(&self) -> [u32; 16] {
+        let rest = self.rest * self.lane.bytes() / 4;
+        std::array::from_fn(|i| if i < rest { !0 } else { 0 })
     }
 
     /// What the group reads and what it writes.
@@ -89,10 +95,11 @@ impl Tiles {
             if self.whole > 0 {
                 loops::run(self.isa, code, code, base, 0, self.whole);
             }
-            if self.rest > 0 {
+            if self.whole == 0 {
+                loops::run(self.isa, code, code, base, 0, 1);
+            } else if self.rest > 0 {
                 let mask = base.cast::<[u32; 16]>();
-                let rest = self.rest * self.lane.bytes() / 4;
-                mask.write(std::array::from_fn(|i| if i < rest { !0 } else { 0 }));
+                mask.write(self.mask());
                 loops::run(self.isa, code, code, base, self.whole, 1);
                 mask.write([!0; 16]);
             }
