@@ -95,7 +95,7 @@ def public_form(value: Any, module: str, seen: set[type] | None = None) -> Any:
         return _boundaries[value]
     if not (isinstance(value, type) and issubclass(value, (enum.Enum, BaseException))):
         # a class, one with a class of its own (`jnp.uint8`), or an object that stands for functions (`jnp.r_`)
-        for cls in (value, type(value)) if isinstance(value, type) else (type(value),):
+        for cls in (value, type(value)) if isinstance(value, type) else type(value).__mro__:
             if cls not in seen and cls.__module__.startswith("ferrax."):
                 seen.add(cls)
                 _expose_class(cls)

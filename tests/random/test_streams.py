@@ -128,6 +128,18 @@ def test_uniform_bounds():
     check("uniform", shape=(4,), minval=-3, maxval=1e-3, dtype="bfloat16")
 
 
+@pytest.mark.parametrize("low", [(), (1,), (1, 1)])
+@pytest.mark.parametrize("high", [(), (1,), (1, 1)])
+def test_scalars_between_bounds_of_one_element(low, high):
+    check("uniform", shape=(), minval=np.full(low, -2, "float32"), maxval=np.full(high, 3, "float32"))
+
+
+def test_rows_of_scalars_between_bounds_of_one_element():
+    sample = ferrax.vmap(lambda key, low: ferrax.random.uniform(key, (), "float32", low, low + 1))
+    rows = sample(ferrax.random.split(ferrax.random.key(0), 3), np.array([[1.0], [2.0], [3.0]], "float32"))
+    assert rows.shape == (3, 1) and (rows.astype(int)[:, 0] == np.array([1, 2, 3])).all()
+
+
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32"])
 def test_randint_dtypes(dtype):
     check("randint", (9,), 0, 100, dtype=dtype, seed=1)

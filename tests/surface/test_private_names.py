@@ -8,13 +8,13 @@ import jax._src.lax.windowed_reductions as jax_windows
 import jax._src.public_test_util
 import numpy as np
 import pytest
-from jax._src import lax_reference as jax_reference
+from jax._src import core as jax_core, lax_reference as jax_reference
 from jax._src.random import prng as jax_prng
 
 import ferrax
 import ferrax.numpy as jnp
 from ferrax import lax
-from ferrax._src import hashable_array, lax_reference, public_test_util, test_util as jtu, util
+from ferrax._src import core as ferrax_core, hashable_array, lax_reference, public_test_util, test_util as jtu, util
 from ferrax._src._flags import bool_env, enum_flag, int_flag
 from ferrax._src.lax import windowed_reductions
 from ferrax._src.random import prng
@@ -302,6 +302,28 @@ def test_keys_used_and_fresh():
         key_reuse.assert_consumed(key)
         with pytest.raises(ferrax.errors.KeyReuseError):
             key_reuse.consume(key)
+
+
+@pytest.mark.parametrize("value", [lambda jax: jax.random.split(jax.random.key(0)), lambda jax: jax.numpy.ones(3)])
+def test_types_of_the_numbers_that_stand_for_values(value):
+    got, wanted = (
+        core.physical_aval(library.typeof(value(library))) for core, library in [(ferrax_core, ferrax), (jax_core, jax)]
+    )
+    assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype)
+
+
+def test_classes_and_names_that_libraries_import():
+    from ferrax import lib
+    from ferrax._src.lax.lax import DTypeLike
+    from ferrax._src.numpy.array_methods import _IndexUpdateHelper, _IndexUpdateRef
+    from ferrax._src.numpy.index_tricks import CClass, RClass
+    from ferrax._src.random import Shape
+
+    assert isinstance(jnp.c_, CClass) and isinstance(jnp.r_, RClass) and not isinstance(jnp.r_, CClass)
+    assert isinstance(jnp.ones(2).at, _IndexUpdateHelper) and isinstance(jnp.ones(2).at[0], _IndexUpdateRef)
+    assert ferrax_core.safe_map(abs, [-1]) == [1] and ferrax_core.safe_zip([1], [2]) == [(1, 2)]
+    assert ferrax_core.full_lower(3) == 3 and lib.__version__ == ferrax.__version__
+    assert DTypeLike is ferrax.typing.DTypeLike and Shape
 
 
 def test_checkpoints_by_their_other_names():

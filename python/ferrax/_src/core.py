@@ -8,12 +8,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ferrax import _ferrax, core as _core
+from ferrax import _ferrax, core as _core, dtypes
 from ferrax._api import typeof as typeof
 from ferrax._avals import AbstractValue
 from ferrax._shapes import is_symbolic_dim as is_symbolic_dim, max_dim as max_dim, static_size
 from ferrax._src._public import names_of
 from ferrax._src._unprovided import unprovided_names
+from ferrax._src.util import safe_map as safe_map, safe_zip as safe_zip
 from ferrax.core import Tracer
 from ferrax.errors import (
     ConcretizationTypeError as ConcretizationTypeError,
@@ -53,6 +54,23 @@ _others = names_of(__name__, "ferrax.extend.core", "ferrax.extend.core.primitive
 def trace_state_clean() -> bool:
     """Whether no transformation is at work."""
     return bool(_ferrax.current_trace() == 0)
+
+
+def full_lower(val: Any) -> Any:
+    """The value itself: none is a tracer without need."""
+    return val
+
+
+def physical_aval(aval: Any) -> Any:
+    """The type of the numbers that stand for a value: the words of keys, elsewhere its own type.
+
+    >>> import ferrax as jax
+    >>> physical_aval(jax.typeof(jax.random.split(jax.random.key(0))))
+    ShapedArray(uint32[2,2])
+    """
+    if not dtypes.issubdtype(getattr(aval, "dtype", None), dtypes.prng_key):
+        return aval
+    return _core.ShapedArray((*aval.shape, *aval.dtype._impl.key_shape), np.dtype(np.uint32))
 
 
 class AxisEnv:

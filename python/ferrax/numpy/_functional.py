@@ -226,4 +226,4 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = f
         _check_ranks(arrays, cores, signature)
         return _over_batch(function, arrays, cores)
 
-    return shielded(wrapped)
+    return shielded(wrapped, method=True)

@@ -120,9 +120,23 @@ class _Concatenator:
         return f"jnp.{self._name}"
 
 
+class RClass(_Concatenator):
+    """Joins along the first axis."""
+
+    def __init__(self) -> None:
+        super().__init__("r_", 0, 1, -1)
+
+
+class CClass(_Concatenator):
+    """Joins along the last axis, vectors as columns."""
+
+    def __init__(self) -> None:
+        super().__init__("c_", -1, 2, 0)
+
+
 mgrid = _Grid("mgrid", False)
 ogrid = _Grid("ogrid", True)
-r_ = _Concatenator("r_", 0, 1, -1)
-c_ = _Concatenator("c_", -1, 2, 0)
+r_ = RClass()
+c_ = CClass()
 s_ = np.s_
 index_exp = np.index_exp

@@ -74,14 +74,14 @@ def uniform(
     Args:
       key, shape: as in `bits`.
       dtype: a float dtype; the default when None.
-      minval: lower bound, broadcastable to ``shape``.
-      maxval: upper bound, broadcastable to ``shape``.
+      minval: lower bound, broadcastable to ``shape``; a scalar's may have axes of one element, which the result takes.
+      maxval: upper bound, broadcastable to ``shape``; a scalar's may have axes of one element.
       out_sharding: where the result goes; a `PartitionSpec` over explicit axes of the mesh in use, or a sharding.
 
     Returns: as in `bits`.
 
     Raises:
-      ValueError: ``dtype`` is not a float dtype.
+      ValueError: ``dtype`` is not a float dtype, or the bounds do not broadcast to ``shape``.
 
     >>> import ferrax
     >>> ferrax.random.uniform(ferrax.random.key(0), (3,))
@@ -92,6 +92,9 @@ def uniform(
 
 @partial(jit, static_argnums=(1, 2))
 def _uniform(key, shape, dtype, minval, maxval):
+    if shape == () and {*np.shape(minval), *np.shape(maxval)} == {1}:
+        scalars = (args.as_dtype(x, dtype).reshape(()) for x in (minval, maxval))
+        return scaled_uniform(unit_uniform(key, shape, dtype), *scalars).reshape(np.shape(minval))
     args.broadcast_shape(shape, minval, maxval)
     minval, maxval = (lax.broadcast_to_rank(args.as_dtype(x, dtype), len(shape)) for x in (minval, maxval))
     return scaled_uniform(unit_uniform(key, shape, dtype), minval, maxval)

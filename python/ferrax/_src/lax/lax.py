@@ -10,6 +10,7 @@ from ferrax import _ferrax
 from ferrax._core import asarray as asarray
 from ferrax._src._public import names_of
 from ferrax._src._unprovided import unprovided_names
+from ferrax._src.typing import DTypeLike as DTypeLike
 
 __getattr__ = unprovided_names(
     __name__,

@@ -5,7 +5,7 @@ from ferrax._src._unprovided import unprovided_names
 
 __getattr__ = unprovided_names(
     __name__,
-    "_parse_gufunc_signature _parse_input_dimensions _update_dim_sizes",
+    "_apply_excluded _check_output_dims _parse_gufunc_signature _parse_input_dimensions _update_dim_sizes",
     "signatures are read by ferrax.numpy.vectorize",
     names_of(__name__, "ferrax.numpy"),
 )

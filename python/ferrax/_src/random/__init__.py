@@ -4,6 +4,7 @@ from typing import Any
 
 from ferrax._src._public import names_of, with_submodules
 from ferrax._src._unprovided import unprovided_names
+from ferrax._src.typing import Shape as Shape
 from ferrax.random._generators import PRNGImpl
 from ferrax.random._keys import impl_of
 
