@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ferrax import _ferrax, jvp as derivative, lax
+from ferrax import _ferrax, jit, jvp as derivative, lax
 from ferrax._core import Array
 from ferrax._devices import device_put
 from ferrax._named_functions import name_function, named_function
@@ -152,6 +152,39 @@ def _fft(bind: _Bind, x: Any, *, fft_type: Any, fft_lengths: Sequence[int]) -> A
     return bind(x, fft_type=kind, fft_lengths=tuple(fft_lengths))
 
 
+def _jit(
+    bind: _Bind,
+    *args: Any,
+    jaxpr: Any,
+    name: str,
+    inline: bool = False,
+    donated_invars: Sequence[bool] = (),
+    in_shardings: Sequence[Any] = (),
+    out_shardings: Sequence[Any] = (),
+    compiler_options_kvs: Sequence[tuple[str, Any]] = (),
+    **layouts_and_meshes: Any,
+) -> list[Any]:
+    """A call of a program; one that places its values or takes its operands' memory is a jitted function's."""
+    from ferrax.sharding._jit import UNSPECIFIED
+
+    donated = [i for i, gives in enumerate(donated_invars) if gives]
+    placed = any(s is not UNSPECIFIED for s in (*in_shardings, *out_shardings))
+    layouts = (*layouts_and_meshes.get("in_layouts", ()), *layouts_and_meshes.get("out_layouts", ()))
+    if any(layout is not None for layout in layouts):
+        raise NotImplementedError("jit in a program with layouts: arrays lie row by row")
+    if not donated and not placed and not compiler_options_kvs:
+        return list(bind(*args, name=name, jaxpr=jaxpr, inline=inline))
+
+    def call(*values: Any) -> list[Any]:
+        return list(jaxpr_as_fun(jaxpr)(*values))
+
+    call.__name__ = name
+    options: dict[str, Any] = {"compiler_options": dict(compiler_options_kvs)} if compiler_options_kvs else {}
+    if placed:
+        options |= {"in_shardings": tuple(in_shardings), "out_shardings": list(out_shardings)}
+    return list(jit(call, donate_argnums=donated, inline=inline, **options)(*args))
+
+
 def _mul(bind: _Bind, x: Any, y: Any, *, out_dtype: Any = None) -> Array:
     return bind(x, y) if out_dtype is None else lax.mul(x, y, out_dtype=out_dtype)
 
@@ -166,6 +199,7 @@ TRANSLATED: dict[str, Callable[..., Any]] = {
     "device_put": _device_put,
     "dot_general": _dot_general,
     "fft": _fft,
+    "jit": _jit,
     "mul": _mul,
     "sharding_constraint": _sharding_constraint,
 }

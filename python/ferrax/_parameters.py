@@ -26,7 +26,6 @@ _SILENT: dict[str, dict[str, Any]] = {
     "convert_element_type": {"sharding": None},
     "dot_general": {"precision": None, "preferred_element_type": None, "out_sharding": None},
     "eigh": {"algorithm": None, "subset_by_index": None},
-    "jit": {"inline": False},
     "mul": {"out_dtype": None},
     "svd": {"algorithm": None, "subset_by_index": None},
 }
@@ -59,6 +58,28 @@ def _unconstrained(sharding: Any) -> frozenset[int]:
     return frozenset(i for i, entry in enumerate(spec) if entry is PartitionSpec.UNCONSTRAINED)
 
 
+def _of_call(params: dict[str, Any]) -> dict[str, Any]:
+    """What JAX says of a jitted function inside of a program: here the program itself says where its values go, and
+    nothing is donated to it."""
+    from ferrax.sharding._context import concrete_mesh, empty_mesh
+    from ferrax.sharding._jit import UNSPECIFIED
+
+    taken, given = len(params["jaxpr"].in_avals), len(params["jaxpr"].out_avals)
+    return {
+        "jaxpr": params["jaxpr"],
+        "in_shardings": (UNSPECIFIED,) * taken,
+        "out_shardings": (UNSPECIFIED,) * given,
+        "in_layouts": (None,) * taken,
+        "out_layouts": (None,) * given,
+        "donated_invars": (False,) * taken,
+        "ctx_mesh": concrete_mesh() or empty_mesh,
+        "name": params["name"],
+        "keep_unused": False,
+        "inline": params.get("inline", False),
+        "compiler_options_kvs": (),
+    }
+
+
 def completed(name: str, params: dict[str, Any]) -> dict[str, Any]:
     """All parameters of an operation of the core.
 
@@ -75,4 +96,6 @@ def completed(name: str, params: dict[str, Any]) -> dict[str, Any]:
     """
     if name == "sharding_constraint":
         return {**params, "layout": None, "unconstrained_dims": _unconstrained(params["sharding"])}
+    if name == "jit":
+        return _of_call(params)
     return {**_SILENT.get(name, {}), **{key: _value(name, key, value) for key, value in params.items()}}

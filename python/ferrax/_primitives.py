@@ -557,6 +557,7 @@ _TRANSLATED = frozenset(
         "device_put",
         "dot_general",
         "fft",
+        "jit",
         "mul",
         "sharding_constraint",
     ]

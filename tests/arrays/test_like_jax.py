@@ -91,3 +91,22 @@ def test_errors_say_what_was_asked():
         ferrax.numpy.ones(3)[0] = 1
     with pytest.raises(ValueError, match=r"got arr\.shape=\(2, 3\)"):
         _ = 1 in ferrax.numpy.ones((2, 3))
+
+
+@pytest.mark.parametrize("sizes", [(-1, 4), (5, -1), (-1, 7, 1)])
+def test_sizes_that_do_not_divide_an_array_are_named(sizes):
+    jax, x = pytest.importorskip("jax"), np.zeros((2, 3), np.float32)
+
+    def refused(lib):
+        texts = []
+        for call in (
+            lambda: lib.numpy.reshape(lib.numpy.asarray(x), sizes),
+            lambda: lib.numpy.asarray(x).reshape(*sizes),
+            lambda: lib.jit(lambda x: x.reshape(sizes))(x),
+        ):
+            with pytest.raises(TypeError) as info:
+                call()
+            texts.append(str(info.value).splitlines()[0])
+        return texts
+
+    assert refused(ferrax) == refused(jax)

@@ -118,3 +118,18 @@ def test_narrow_triangular_systems(dtype, left, lower):
     assert slope.dtype == dtype and np.isfinite(np.asarray(slope, float)).all()
     with pytest.raises(TypeError):
         solve(a, b.astype(np.float32))
+
+
+@pytest.mark.parametrize("wrap", ["eager", "jit", "jvp", "vmap"])
+def test_angles_of_complex_points(wrap):
+    def call(lib):
+        y = Z[::-1] * 2
+        run = {
+            "eager": lambda: lib.lax.atan2(Z, y),
+            "jit": lambda: lib.jit(lib.lax.atan2)(Z, y),
+            "vmap": lambda: lib.vmap(lib.lax.atan2)(Z, y),
+            "jvp": lambda: lib.jvp(lib.lax.atan2, (Z, y), (y, Z)),
+        }
+        return run[wrap]()
+
+    same(call(ferrax), call(jax))

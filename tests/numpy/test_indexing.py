@@ -331,3 +331,12 @@ def test_what_is_read_past_an_empty_axis_may_be_empty_itself():
     for shape in ((0, 3), (0,)):
         with pytest.raises(IndexError, match="axis 0 with size 0"):
             jnp.zeros(shape)[jnp.array([0, -1])]
+
+
+@pytest.mark.parametrize("mode", [None, "fill", "clip", "promise_in_bounds"])
+def test_an_empty_axis_gives_zeros_along_an_axis(mode):
+    jax = pytest.importorskip("jax")
+    x, index = np.zeros((0, 3), np.float32), np.zeros((2, 3), np.int32)
+    ours, theirs = (lib.numpy.take_along_axis(x, index, axis=0, mode=mode) for lib in (ferrax, jax))
+    np.testing.assert_array_equal(ours, theirs)
+    assert ours.shape == (2, 3) and ours.dtype == theirs.dtype

@@ -66,6 +66,31 @@ def test_what_the_settings_are_for_raises():
         x + jax.numpy.arange(3)
 
 
+RANKS = {
+    **{name: lambda jnp, x, y, name=name: getattr(jnp, name)(x, y) for name in (
+        "logaddexp", "logaddexp2", "isclose", "allclose", "vecdot", "cov", "corrcoef",
+        "linspace", "geomspace", "logspace",
+    )},
+    "lcm": lambda jnp, x, y: jnp.lcm(x.astype(int), y.astype(int)),
+    "ldexp": lambda jnp, x, y: jnp.ldexp(x, y.astype(int)),
+    "matvec": lambda jnp, x, y: jnp.matvec(jnp.ones((3, 3)), x),
+    "vecmat": lambda jnp, x, y: jnp.vecmat(x, jnp.ones((3, 3))),
+    "solve": lambda jnp, x, y: jnp.linalg.solve(jnp.eye(3), jnp.ones((2, 3, 1))),
+    "toeplitz": lambda jnp, x, y: jax.scipy.linalg.toeplitz(x, y),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RANKS)
+def test_operands_of_several_ranks_are_refused_where_that_is_asked_for(name):
+    x, y = jax.numpy.ones((2, 3)), jax.numpy.ones(3)
+    with jax.numpy_rank_promotion("raise"), pytest.raises(ValueError, match=r"rank_?.?promotion"):
+        RANKS[name](jax.numpy, x, y)
+    with jax.numpy_rank_promotion("warn"), pytest.warns(UserWarning, match="rank promotion"):
+        RANKS[name](jax.numpy, x, y)
+    with jax.numpy_rank_promotion("raise"):
+        RANKS[name](jax.numpy, x[:1], x[1:]) if name not in ("matvec", "vecmat", "solve") else None
+
+
 @pytest.mark.parametrize("number", [True, np.bool_(True), np.int8(3)], ids=repr)
 @pytest.mark.parametrize("dtype", ["float32", "int32", "bool", "int8", "complex64"])
 @pytest.mark.parametrize(

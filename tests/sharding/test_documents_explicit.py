@@ -74,6 +74,17 @@ CASES = {
         assert spec(f(x)) == P("X") and spec(jax.grad(lambda x: f(x).sum())(x)) == P("X", "Y")
         assert auto_axes(lambda x: x * 2, out_sharding=NamedSharding(mesh, P("Y", "X")))(x).sharding.spec == P("Y", "X")
     """,
+    "functions that see other types of axes are told how results are divided": """
+        with jax.set_mesh(mesh_of((2, 2), ("X", "Y"))):
+            for f, name in ((auto_axes(jnp.sin), "out_sharding"), (explicit_axes(jnp.sin), "in_sharding")):
+                for call in (f, jax.jit(f)):
+                    try:
+                        call(jnp.ones((8, 2)))
+                    except TypeError as error:
+                        assert str(error) == f"Missing required keyword argument: '{name}'", error
+                    else:
+                        raise AssertionError("it went")
+    """,
     "derivatives, maps and loops keep types": """
         with jax.set_mesh(mesh_of((2, 4), ("X", "Y"))):
             w, x = reshard(jnp.ones((4, 8)), P(None, "Y")), reshard(jnp.ones((6, 4)), P("X", None))

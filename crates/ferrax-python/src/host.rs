@@ -305,9 +305,9 @@ pub fn repr(py: Python<'_>, v: &Value) -> PyResult<String> {
         numpy.call_method("array2string", (numpy_interop::to_array(py, &a)?,), Some(&kwargs))?.extract()?
     };
     let dtype = format!("dtype={}{}", aval.dtype, if aval.weak { ", weak_type=True" } else { "" });
-    let last_line = body.rsplit('\n').next().unwrap_or("").len() + 1;
-    let separator =
-        if last_line + dtype.len() + 1 > width { format!("\n{}", " ".repeat(PREFIX.len())) } else { " ".into() };
+    let last_line = body.rsplit('\n').next().unwrap_or("").len();
+    // what does not fit, with room for four more, stays on the line, further to the right, as in JAX
+    let separator = " ".repeat(if last_line + dtype.len() + 4 > width { PREFIX.len() } else { 1 });
     Ok(format!("{PREFIX}{body},{separator}{dtype})"))
 }
 

@@ -32,8 +32,10 @@ from ferrax.numpy._args import (
     promote_inexact,
     require,
     to_array,
+    to_arrays,
 )  # fmt: skip
 from ferrax.numpy._dtype_functions import default_float, dtype_kind, inexact_dtype, is_inexact, real_dtype
+from ferrax.numpy._ranks import check_ranks
 from ferrax.numpy._ufuncs import isfinite, isnan, trunc, where as _where
 
 __all__ = [
@@ -49,7 +51,9 @@ def _pair(name: str, x: ArrayLike, y: ArrayLike) -> list[Array]:
 
 def _inexact_pair(name: str, x: ArrayLike, y: ArrayLike) -> list[Array]:
     """Two operands of one floating or complex dtype and one shape."""
-    return broadcast_together(*_weak_inexact(name, x, y))
+    pair = _weak_inexact(name, x, y)
+    check_ranks(name, *pair)
+    return broadcast_together(*pair)
 
 
 def _weak_inexact(name: str, *args: ArrayLike) -> list[Array]:
@@ -414,6 +418,7 @@ def isclose(
     Array([ True, False], dtype=bool)
     """
     require("isclose", rtol, atol)
+    check_ranks("isclose", *to_arrays("isclose", a, b))
     x, y = _pair("isclose", a, b)
     if issubdtype(x.dtype, extended):
         return x == y
@@ -580,6 +585,7 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     >>> jnp.lcm(jnp.array([4, 6]), 10)
     Array([20, 30], dtype=int32)
     """
+    check_ranks("lcm", *to_arrays("lcm", x1, x2))
     x, y = _integers("lcm", x1, x2)
     if dtype_kind(x.dtype) == "i":
         x, y = lax.abs(x), lax.abs(y)

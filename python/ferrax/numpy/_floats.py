@@ -25,6 +25,7 @@ from ferrax.numpy._args import (
     to_array,
 )  # fmt: skip
 from ferrax.numpy._dtype_functions import dtype_kind, inexact_dtype
+from ferrax.numpy._ranks import check_ranks
 from ferrax.numpy._ufuncs import copysign, where as _where
 
 __all__ = ["frexp", "ldexp", "packbits", "spacing", "unpackbits"]
@@ -73,6 +74,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     x, n = asarray(x1), asarray(x2)
     if dtype_kind(x.dtype) == "c" or dtype_kind(n.dtype) not in "iub":
         raise ValueError(f"ldexp not supported for input types {(x.dtype, n.dtype)}")
+    check_ranks("ldexp", x, n)
     x, n = broadcast_together(cast(x, inexact_dtype(x.dtype)), cast(n, np.int32))
     _, _, bias = _layout("ldexp", x)
     # Three factors reach from the largest to the smallest number, and only the last product can round.

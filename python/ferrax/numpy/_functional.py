@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import re
-import warnings
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -16,9 +15,9 @@ import numpy as np
 from ferrax import lax
 from ferrax._boundary import shielded
 from ferrax._core import asarray
-from ferrax.config import config
 from ferrax.numpy import _shape
 from ferrax.numpy._args import Array, ArrayLike, common_shape, entries, normalize_axis, to_array
+from ferrax.numpy._ranks import check_batch_ranks
 
 __all__ = ["apply_along_axis", "apply_over_axes", "vectorize"]
 
@@ -130,21 +129,6 @@ def _with_checked_output(function: Callable[..., Any], outputs: CoreDims, sizes:
     return checked
 
 
-def _check_ranks(arrays: list[Array], cores: CoreDims, signature: str | None) -> None:
-    """Does what `config.numpy_rank_promotion` says of operands whose batches have several ranks, scalars apart."""
-    ranks = {x.ndim - len(core) for x, core in zip(arrays, cores) if x.ndim}
-    if config.read("jax_numpy_rank_promotion") == "allow" or len(ranks) < 2:
-        return
-    shapes = [x.shape for x in arrays]
-    text = (
-        f"operands with shapes {shapes} require rank promotion for jnp.vectorize function with signature {signature}. "
-        "Set the jax_numpy_rank_promotion config option to 'allow' to disable this message."
-    )
-    if config.read("jax_numpy_rank_promotion") == "raise":
-        raise ValueError(text)
-    warnings.warn(text, stacklevel=3)
-
-
 def _over_batch(function: Callable[..., Any], arrays: list[Array], cores: CoreDims) -> Any:
     """Applies `function` by one `vmap` for each axis before the core ones."""
     from ferrax import vmap
@@ -223,7 +207,7 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = f
             for x, names in zip(arrays, cores):
                 _check_core(x.shape, names, sizes, "input", context)
             function = _with_checked_output(function, parsed[1], sizes, context)
-        _check_ranks(arrays, cores, signature)
+        check_batch_ranks(arrays, cores, signature)
         return _over_batch(function, arrays, cores)
 
     return shielded(wrapped, method=True)

@@ -17,6 +17,7 @@ from ferrax.numpy import _creation, _cumulative, _diagonal, _join, _ranges, _red
 from ferrax.numpy._args import Array, ArrayLike, broadcast_to_shape, common_shape, normalize_axis, promote_inexact
 from ferrax.numpy._dtype_functions import dtype_kind
 from ferrax.numpy._linalg_factors import check_square, qr
+from ferrax.numpy._ranks import check_batch_ranks
 from ferrax.numpy._shape import matrix_transpose
 from ferrax.numpy._ufuncs import where
 
@@ -66,6 +67,8 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
             "a batch of vectors is solve(a, b[..., None]).squeeze(-1)."
         )
     vector = y.ndim == 1
+    if not vector:
+        check_batch_ranks((x, y), ("mm", "mn"), "(m,m),(m,n)->(m,n)")
     if vector:
         y = lax.expand_dims(y, (-1,))
     if x.ndim == 2 and y.ndim == 2:

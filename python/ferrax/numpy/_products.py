@@ -30,6 +30,7 @@ from ferrax.numpy._args import (
     with_out_sharding,
 )  # fmt: skip
 from ferrax.numpy._dtype_functions import dtype_kind, result_type
+from ferrax.numpy._ranks import check_batch_ranks
 
 __all__ = [
     "cross", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "vdot", "vecdot", "vecmat",
@@ -244,6 +245,7 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = 
     x, y = promote("vecdot", x1, x2)
     if x.ndim == 0 or y.ndim == 0 or x.shape[normalize_axis(axis, x.ndim)] != y.shape[normalize_axis(axis, y.ndim)]:
         raise ValueError(f"axes must match; got shapes {x.shape} and {y.shape} with axis={axis}")
+    check_batch_ranks((x, y), ("n", "n"), "(n),(n)->()")
     x, y = _shape.moveaxis(x, axis, -1), _shape.moveaxis(y, axis, -1)
     if dtype_kind(x.dtype) == "c":
         x = lax.conj(x)
@@ -272,6 +274,7 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     x, y = promote("matvec", x1, x2)
     if x.ndim < 2 or y.ndim < 1:
         raise ValueError(f"matvec needs a matrix and a vector, got shapes {x.shape} and {y.shape}")
+    check_batch_ranks((x, y), ("nm", "m"), "(n,m),(m)->(n)")
     product = matmul(x, lax.expand_dims(y, (y.ndim,)))
     return lax.squeeze(product, (product.ndim - 1,))
 
@@ -294,6 +297,7 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     x, y = promote("vecmat", x1, x2)
     if x.ndim < 1 or y.ndim < 2:
         raise ValueError(f"vecmat needs a vector and a matrix, got shapes {x.shape} and {y.shape}")
+    check_batch_ranks((x, y), ("n", "nm"), "(n),(n,m)->(m)")
     if dtype_kind(x.dtype) == "c":
         x = lax.conj(x)
     product = matmul(lax.expand_dims(x, (x.ndim - 1,)), y)

@@ -32,6 +32,7 @@ from ferrax.numpy._args import (  # fmt: skip
     with_out_sharding,
 )
 from ferrax.numpy._dtype_functions import default_int, dtype_kind, inexact_dtype, real_dtype
+from ferrax.numpy._ranks import check_ranks
 from ferrax.numpy._ufuncs import isfinite, where as _where
 
 __all__ = ["arange", "eye", "geomspace", "identity", "linspace", "logspace"]
@@ -227,6 +228,7 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = 
     compute = inexact_dtype(target)
     target = compute if dtype is None else target
     first, last = cast(start, compute), cast(stop, compute)
+    check_ranks("linspace", first, last)
     shape = broadcast_shapes(first.shape, last.shape)
     first, last = broadcast_to_shape(first, shape), broadcast_to_shape(last, shape)
     divisions = num - 1 if endpoint else num
@@ -329,6 +331,7 @@ def geomspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool =
     require("geomspace", start, stop)
     compute = inexact_dtype(np.dtype(_core.result_type(start, stop)))
     first, last = cast(start, compute), cast(stop, compute)
+    check_ranks("geomspace", first, last)
     shape = broadcast_shapes(first.shape, last.shape)
     first, last = broadcast_to_shape(first, shape), broadcast_to_shape(last, shape)
     sign = lax.sign(first)

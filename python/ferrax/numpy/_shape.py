@@ -117,7 +117,10 @@ def _new_shape(old: tuple[int, ...], new: Any) -> tuple[int, ...]:
         if known == 0 and total == 0:
             dims[unknown[0]] = 0
         elif known == 0 or total % known:
-            raise TypeError(f"cannot reshape array of shape {old} (size {total}) into shape {tuple(dims)}")
+            raise TypeError(
+                f"cannot reshape array of shape {old} (size {total}) into shape {tuple(dims)} because the product of "
+                f"specified axis sizes ({known}) does not evenly divide {total}"
+            )
         else:
             dims[unknown[0]] = total // known
     if any(d < 0 for d in dims):

@@ -16,6 +16,7 @@ from ferrax.numpy import _reductions
 from ferrax.numpy._args import Array, ArrayLike, DTypeLike, cast, cast_to, promote_inexact, require, to_array
 from ferrax.numpy._dtype_functions import default_float, dtype_kind, issubdtype
 from ferrax.numpy._products import matmul
+from ferrax.numpy._ranks import check_ranks
 from ferrax.numpy._ufuncs import where as _where
 
 __all__ = ["convolve", "corrcoef", "correlate", "cov"]
@@ -64,6 +65,7 @@ def cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: boo
         (x,) = promote_inexact("cov", m)
     else:
         x, other = promote_inexact("cov", m, y)
+        check_ranks("cov", x, other)
         if other.ndim > 2:
             raise ValueError("y has more than 2 dimensions")
     if x.ndim > 2:

@@ -183,9 +183,7 @@ def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1, m
     )
     x = broadcast_to_shape(x, outer[:axis] + (n,) + outer[axis + 1 :])
     index = broadcast_to_shape(index, outer[:axis] + (index.shape[axis],) + outer[axis + 1 :])
-    if index.size == 0 or n == 0:
-        if index.size:
-            raise IndexError("Cannot take from an empty axis with jnp.take_along_axis.")
+    if index.size == 0 or n == 0:  # nothing is taken, or there is nothing to take
         return lax.full(index.shape, 0, x.dtype)
     if GatherScatterMode.from_any(mode) is GatherScatterMode.ONE_HOT:
         return _take_one_hot(x, index, axis)

@@ -139,6 +139,11 @@ def _with_axes(axes: Any, kind: AxisType) -> use_abstract_mesh:
     return use_abstract_mesh(mesh.update_axis_types(dict.fromkeys(names, kind)))
 
 
+def _require(sharding: Any, name: str) -> None:
+    if sharding is None:
+        raise TypeError(f"Missing required keyword argument: '{name}'")
+
+
 def auto_axes(f: Callable[..., Any] | None = None, /, *, axes: Any = None, out_sharding: Any = None) -> Any:
     """A function that sees axes of the mesh in use as of type `Auto`.
 
@@ -152,6 +157,7 @@ def auto_axes(f: Callable[..., Any] | None = None, /, *, axes: Any = None, out_s
 
     Raises:
       ValueError: no mesh is in use.
+      TypeError: nothing says how the results are divided.
 
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> f = jax.sharding.auto_axes(jnp.sin, out_sharding=jax.P("x"))
@@ -164,14 +170,13 @@ def auto_axes(f: Callable[..., Any] | None = None, /, *, axes: Any = None, out_s
     given = out_sharding
 
     @functools.wraps(f)
-    def automatic(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
+    def automatic(*args: Any, out_sharding: Any = given, **kwargs: Any) -> Any:
+        _require(out_sharding, "out_sharding")
         arrays = tree_util.tree_leaves((args, kwargs))
         with explicit_mesh(x.sharding for x in arrays if isinstance(x, _ferrax.Array) and not _ferrax.is_tracer(x)):
-            outside = _seen()
             with _with_axes(axes, AxisType.Auto):
                 result = f(*_cast(args, _seen()), **_cast(kwargs, _seen()))
-            wanted = given if out_sharding is None else out_sharding
-            return _cast(result, outside) if wanted is None else _placed(result, wanted, "auto_axes")
+            return _placed(result, out_sharding, "auto_axes")
 
     return automatic
 
@@ -199,10 +204,11 @@ def explicit_axes(f: Callable[..., Any] | None = None, /, *, axes: Any = None, i
     given = in_sharding
 
     @functools.wraps(f)
-    def explicit(*args: Any, in_sharding: Any = None, **kwargs: Any) -> Any:
+    def explicit(*args: Any, in_sharding: Any = given, **kwargs: Any) -> Any:
+        _require(in_sharding, "in_sharding")
         outside = _seen()
         with _with_axes(axes, AxisType.Explicit):
-            placed = _placed(args, given if in_sharding is None else in_sharding, "explicit_axes")
+            placed = _placed(args, in_sharding, "explicit_axes")
             result = f(*placed, **_cast(kwargs, _seen()))
         return _cast(result, outside)
 

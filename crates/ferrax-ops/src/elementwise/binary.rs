@@ -356,22 +356,58 @@ pub fn pow(x: &Value, y: &Value) -> Result<Value> {
     bind1(&POW.op(), &[x.clone(), y.clone()])
 }
 
-binary!(
-    ATAN2, atan2, "atan2", INEXACT, Atan2, "Angle of the point (y, x), atan(x / y) in the right quadrant.",
-    jvp: partials!(
-        |g, _, x, y| mul(g, &div(y, &squared_norm(x, y)?)?),
-        |g, _, x, y| mul(g, &div(&neg(x)?, &squared_norm(x, y)?)?)
-    ),
+/// Angle of the point (y, x).
+pub static ATAN2: Def<()> = Def {
+    name: "atan2",
+    doc: "Angle of the point (y, x), atan(x / y) in the right quadrant.",
+    arity: Some(2),
+    shape: |(), args| crate::common::nary_shape("atan2", Accept::INEXACT, args),
+    jvp: partials!(|g, _, x, y| mul(g, &div(y, &squared_norm(x, y)?)?), |g, _, x, y| mul(
+        g,
+        &div(&neg(x)?, &squared_norm(x, y)?)?
+    )),
     transpose: Slot::None(NOT_LINEAR),
+    batch: Slot::Rule(nary_batch),
     simplify: Slot::None(NO_REWRITE),
-    reference: numbers!(real: f64::atan2, complex: |x, y| {
+    stablehlo: Slot::None(FROM_KERNEL),
+    kernel: Slot::Rule(|_, (), b, args, outs| {
+        let args = crate::common::aligned(b, args, &outs[0].shape);
+        let complex = outs[0].dtype.is_complex();
+        Ok(smallvec![if complex {
+            complex_angle(b, args[0], args[1])
+        } else {
+            b.binary(BinaryOp::Atan2, args[0], args[1])
+        }])
+    }),
+    reference: Slot::Rule(numbers!(real: f64::atan2, complex: |x, y| {
         // -i log((y + ix) / sqrt(x² + y²))
         let w = (y + z(-x.im, x.re)) / (x * x + y * y).sqrt();
         let log = w.log();
         z(log.im, -log.re)
-    }),
-    special: EDGE,
-);
+    })),
+    special: Special::EDGE,
+};
+
+/// Angle of the point (y, x), atan(x / y) in the right quadrant.
+pub fn atan2(x: &Value, y: &Value) -> Result<Value> {
+    bind1(&ATAN2.op(), &[x.clone(), y.clone()])
+}
+
+/// -i log((y + ix) / sqrt(x² + y²)).
+fn complex_angle(b: &mut Builder, x: ValueId, y: ValueId) -> ValueId {
+    let (re, im) = (b.unary(UnaryOp::Real, x), b.unary(UnaryOp::Imag, x));
+    let back = b.unary(UnaryOp::Neg, im);
+    let turned = b.binary(BinaryOp::Complex, back, re);
+    let point = b.binary(BinaryOp::Add, y, turned);
+    let (squared_x, squared_y) = (complex_square(b, x), complex_square(b, y));
+    let squares = b.binary(BinaryOp::Add, squared_x, squared_y);
+    let norm = b.unary(UnaryOp::Sqrt, squares);
+    let direction = b.binary(BinaryOp::Div, point, norm);
+    let log = b.unary(UnaryOp::Log, direction);
+    let (length, angle) = (b.unary(UnaryOp::Real, log), b.unary(UnaryOp::Imag, log));
+    let length = b.unary(UnaryOp::Neg, length);
+    b.binary(BinaryOp::Complex, angle, length)
+}
 
 fn squared_norm(x: &Value, y: &Value) -> Result<Value> {
     use crate::elementwise::unary::square;

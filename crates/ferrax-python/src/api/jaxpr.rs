@@ -270,6 +270,15 @@ impl PyEqn {
         outs.into_iter().map(|v| from_value(py, v)).collect()
     }
 
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<PyEqn>().is_ok_and(|o| self.place() == o.get().place())
+    }
+
+    fn __hash__(&self) -> usize {
+        let (program, i) = self.place();
+        program ^ i
+    }
+
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         match &self.parts {
             Parts::Of(shown, i) => Ok(shown.jaxpr.eqn_text(*i)),
@@ -281,6 +290,14 @@ impl PyEqn {
 }
 
 impl PyEqn {
+    /// The program that it stands in, by its address, and where: what tells two equations apart.
+    fn place(&self) -> (usize, usize) {
+        match &self.parts {
+            Parts::Of(shown, i) => (std::ptr::from_ref::<ferrax_ir::Jaxpr>(&shown.jaxpr) as usize, *i),
+            Parts::Given(invars, _) => (invars.as_ptr() as usize, 0),
+        }
+    }
+
     /// Parameters with those of JAX's that the core does not print.
     fn completed<'py>(&self, shown: Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
         static COMPLETED: pyo3::sync::PyOnceLock<Py<PyAny>> = pyo3::sync::PyOnceLock::new();

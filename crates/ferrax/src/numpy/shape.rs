@@ -32,8 +32,12 @@ fn fitting(x: &Value, given: &[i64]) -> Result<Shape> {
         sizes[at] = match known {
             0 if size == 0 => 0,
             n if n == 0 || size % n != 0 => {
-                let old = Tuple(x.shape());
-                bail!(Type, "cannot reshape array of shape {old} (size {size}) into shape {}", Tuple(given))
+                let (old, new) = (Tuple(x.shape()), Tuple(given));
+                bail!(
+                    Type,
+                    "cannot reshape array of shape {old} (size {size}) into shape {new} because the product of \
+                     specified axis sizes ({n}) does not evenly divide {size}"
+                )
             }
             n => (size / n) as i64,
         };

@@ -27,6 +27,7 @@ from ferrax.numpy._args import (
     user_dtype,
 )
 from ferrax.numpy._dtype_functions import default_float, default_int, dtype_kind
+from ferrax.numpy._ranks import check_batch_ranks
 from ferrax.scipy.linalg._args import conj, inexact
 
 __all__ = [
@@ -113,7 +114,9 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     column = to_array(_NAME + "toeplitz", c)
     column, row = promote(_NAME + "toeplitz", column, conj(column) if r is None else to_array(_NAME + "toeplitz", r))
     column = lax.convert_element_type(column, column.dtype)  # the matrix's type is not weak, whatever it is made of
-    column, row = _with_common_batch(_at_least_1d(column), _at_least_1d(row))
+    column, row = _at_least_1d(column), _at_least_1d(row)
+    check_batch_ranks((column, row), ("m", "n"), "(m),(n)->(m,n)")
+    column, row = _with_common_batch(column, row)
     m, n = column.shape[-1], row.shape[-1]
     if m == 0 or n == 0:
         return lax.full_like(column, 0, shape=(*column.shape[:-1], m, n))
