@@ -57,8 +57,10 @@ impl Planner<'_> {
         };
         let Some(whole) = regions.expands[first..].iter().filter_map(period).max() else { return block };
         let block = block / whole * whole;
-        let same: SmallVec<[bool; 8]> =
-            regions.expands[first..].iter().map(|e| e.same || period(e).is_some_and(|p| block % p == 0)).collect();
+        let same: SmallVec<[bool; 8]> = regions.expands[first..]
+            .iter()
+            .map(|e| e.same || period(e).is_some_and(|p| block.is_multiple_of(p)))
+            .collect();
         regions.expands[first..].iter_mut().zip(same).for_each(|(e, same)| e.same = same);
         block
     }
