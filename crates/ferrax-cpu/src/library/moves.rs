@@ -31,7 +31,7 @@ pub(crate) struct Row {
     /// The slot of the index, and its type.
     pub index: u32,
     pub wide: bool,
-    /// Bytes from one index to the next, and bytes that are moved.
+    /// Bytes from one index to the next, and bytes that are moved: of one row, or of several.
     pub step: u32,
     pub bytes: u32,
     /// The largest index.
@@ -66,7 +66,7 @@ impl Move {
     /// What is read and what is written, for `plan/verify.rs`; a row put in place needs all rows to be there.
     pub fn touches(&self, see: See<'_>) -> Result<()> {
         let index = |row: Row| Touch::read(row.index, if row.wide { 8 } else { 4 });
-        let all = |slot: u32, row: Row| Touch::read(slot, (row.last as usize + 1) * row.step as usize);
+        let all = |slot: u32, row: Row| Touch::read(slot, row.last as usize * row.step as usize + row.bytes as usize);
         match *self {
             Move::Block { src, dst, bytes } => {
                 let at = |(slot, from): (u32, u32), write| {
@@ -145,12 +145,13 @@ pub(crate) fn moves(g: &Graph, node: &Node, slots: &[u32]) -> SmallVec<[Move; 4]
             let src = (slots[0], (first * size) as u32);
             SmallVec::from_slice(&[Move::Block { src, dst: (slots[1], 0), bytes: bytes as u32 }])
         }),
-        Kind::DynamicSlice if bytes <= SMALL && out.shape.first().is_some_and(|&n| n == 1) => operand_row(0, 1, out)
-            .map_or_else(none, |row| {
+        Kind::DynamicSlice if bytes <= SMALL && are_rows(out, input(0)) => {
+            operand_row(0, 1, out).map_or_else(none, |row| {
                 let dst = slots[node.inputs.len()];
                 SmallVec::from_slice(&[Move::RowOut { src: slots[0], dst, row }])
-            }),
-        Kind::DynamicUpdateSlice if input(1).shape.first().is_some_and(|&n| n == 1) => {
+            })
+        }
+        Kind::DynamicUpdateSlice if are_rows(input(1), input(0)) => {
             operand_row(0, 2, input(1)).map_or_else(none, |row| put(slots, node, bytes, row))
         }
         Kind::Scatter { op: ScatterOp::Set, dims, mode, .. } if one_row(dims, input(0), input(1), input(2)) => {
@@ -176,7 +177,12 @@ fn put(slots: &[u32], node: &Node, bytes: usize, row: Row) -> SmallVec<[Move; 4]
     moves
 }
 
-/// Rows of `x`, of which `moved` is one, by the index at this slot.
+/// Whether a window is rows of an array, one after the other.
+fn are_rows(window: &Type, x: &Type) -> bool {
+    window.shape.get(1..).is_some_and(|rest| x.shape.get(1..) == Some(rest))
+}
+
+/// Rows of `x`, of which `moved` is one, or some, by the index at this slot.
 fn row(x: &Type, index: &Type, slot: u32, moved: &Type) -> Option<Row> {
     let wide = match index.dtype {
         DType::I32 => false,
@@ -184,12 +190,12 @@ fn row(x: &Type, index: &Type, slot: u32, moved: &Type) -> Option<Row> {
         _ => return None,
     };
     let (&rows, rest) = x.shape.split_first()?;
-    let moved_size = rest.iter().product::<usize>() * x.dtype.size();
-    if rows == 0 || moved.bytes() != moved_size || moved_size > SMALL || x.bytes() > u32::MAX as usize {
+    let (step, bytes) = (rest.iter().product::<usize>() * x.dtype.size(), moved.bytes());
+    if bytes == 0 || bytes > SMALL || x.bytes() > u32::MAX as usize || !bytes.is_multiple_of(step) {
         return None;
     }
-    let (step, last) = (moved_size as u32, (rows - 1) as u32);
-    Some(Row { index: slot, wide, step, bytes: step, last, drops: false })
+    let last = rows.checked_sub(bytes / step)? as u32;
+    Some(Row { index: slot, wide, step: step as u32, bytes: bytes as u32, last, drops: false })
 }
 
 /// The first element of a slice that lies in one piece.

@@ -3,7 +3,7 @@
 //!
 //! Floor division and the modulo of the divisor's sign reach the engine as a division, comparisons and a select; with a
 //! positive constant divisor they are one node. Indices below 0 count from the end by operations on the indices, which a
-//! gather does as well. Constants are computed by the kernels that a program would run, so no bit
+//! gather does as well. Bits that are taken for another type and back, as a loop's keys are, are as they were. Constants are computed by the kernels that a program would run, so no bit
 //! depends on it. What is no longer needed stays as dead nodes. Read next: `mod.rs`.
 
 use crate::elementwise;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// The graph with constants folded; itself where there is nothing to do.
 pub(crate) fn fold(graph: Arc<Graph>) -> Arc<Graph> {
-    if !graph.nodes.iter().any(|n| matches!(n.kind, Kind::Const(_))) {
+    if !graph.nodes.iter().any(|n| matches!(n.kind, Kind::Const(_) | Kind::Bitcast)) {
         return graph;
     }
     let mut values: Vec<Option<Scalar>> = vec![None; graph.types.len()];
@@ -28,6 +28,10 @@ pub(crate) fn fold(graph: Arc<Graph>) -> Arc<Graph> {
         let value = match &node.kind {
             Kind::Const(s) => Some(*s),
             Kind::Broadcast(_) | Kind::Reshape => known(0),
+            Kind::Bitcast => {
+                new = taken_back(g, node).map(|x| (Kind::Reshape, smallvec![x]));
+                None
+            }
             kind if kind.is_elementwise() => {
                 let all: Option<SmallVec<[Scalar; 3]>> = (0..node.inputs.len()).map(known).collect();
                 let value = all.and_then(|xs| evaluate(kind, &xs, g.ty(node.first).dtype));
@@ -55,6 +59,12 @@ pub(crate) fn fold(graph: Arc<Graph>) -> Arc<Graph> {
         }
     }
     folded.map_or(graph, Arc::new)
+}
+
+/// The value whose bits a node takes back for the type that it had.
+fn taken_back(g: &Graph, node: &Node) -> Option<ValueId> {
+    let taken = g.maker(node.inputs[0]).filter(|taken| matches!(taken.kind, Kind::Bitcast))?;
+    Some(taken.inputs[0]).filter(|&x| g.ty(x).dtype == g.ty(node.first).dtype)
 }
 
 /// What an elementwise node makes of constants.

@@ -20,9 +20,10 @@ pub(crate) unsafe fn run(frame: &Frame, program: &Program, node: u32, args: u32,
     let g = &*program.graph;
     let node = &g.nodes[node as usize];
     let slots = &program.slots[args as usize..];
-    let pointers = |slots: &[u32]| -> Pointers { slots.iter().map(|&s| frame.ptrs[s as usize]).collect() };
-    let ins = pointers(&slots[..node.inputs.len()]);
-    let outs = pointers(&slots[node.inputs.len()..][..node.results as usize]);
+    let (mut ins, mut outs) = (Pointers::new(), Pointers::new());
+    let address = |&s: &u32| frame.ptrs[s as usize];
+    ins.extend(slots[..node.inputs.len()].iter().map(address));
+    outs.extend(slots[node.inputs.len()..][..node.results as usize].iter().map(address));
     let subs = &program.subs[sub as usize..];
     // SAFETY: operands and results are memory of the types that the subprograms' parameters and outputs have.
     unsafe {

@@ -248,14 +248,12 @@ impl Frame {
         let node = &g.nodes[node as usize];
         let slots = &program.slots[args as usize..];
         // SAFETY: slots hold memory of their values' types.
-        let ins: SmallVec<[In<'_>; 4]> =
-            node.inputs.iter().zip(slots).map(|(&v, &s)| unsafe { In::new(self.ptrs[s as usize], g.ty(v)) }).collect();
+        let read = |(&v, &s): (_, &u32)| unsafe { In::new(self.ptrs[s as usize], g.ty(v)) };
         // SAFETY: as above; results have memory of their own, or an operand's where the node works in place.
-        let mut outs: SmallVec<[Out<'_>; 2]> = node
-            .outputs()
-            .zip(&slots[node.inputs.len()..])
-            .map(|(v, &s)| unsafe { Out::new(self.ptrs[s as usize], g.ty(v)) })
-            .collect();
+        let write = |(v, &s): (_, &u32)| unsafe { Out::new(self.ptrs[s as usize], g.ty(v)) };
+        let (mut ins, mut outs) = (SmallVec::<[In<'_>; 4]>::new(), SmallVec::<[Out<'_>; 2]>::new());
+        ins.extend(node.inputs.iter().zip(slots).map(read));
+        outs.extend(node.outputs().zip(&slots[node.inputs.len()..]).map(write));
         leaf::run(&node.kind, &ins, &mut outs)
     }
 }
