@@ -257,6 +257,32 @@ fn elements_at_an_index() {
 }
 
 #[test]
+fn elements_by_their_numbers() {
+    for ((isa, lane), (d, a)) in sets().into_iter().flat_map(|set| (0..64u8).map(move |k| (set, (k / 8, k % 8)))) {
+        let step = lane.bytes();
+        let array: Vec<u8> = (0..40u64).flat_map(|i| (100 + i).to_le_bytes()[..step].to_vec()).collect();
+        // The window, the numbers, the register after.
+        let mut memory = [[0u32; 16]; 3];
+        let address = array.as_ptr() as u64;
+        (memory[0][0], memory[0][1]) = (address as u32, (address >> 32) as u32);
+        let number = |l: usize| (7 * l + 3) % 40;
+        let lanes = 4 * isa.width() / step;
+        (0..lanes).for_each(|l| memory[1][l * step / 4] = number(l) as u32);
+        let mut asm = Assembler::new(isa, lane, 3 * 64);
+        asm.load(a, 64);
+        asm.code.push(instr(gather(lane), isa, &[d, a], 0));
+        asm.store(d, 2 * 64);
+        asm.finish(finish());
+        let code = asm.code.as_ptr();
+        // SAFETY: the program is finished and touches the places, and elements of the array.
+        unsafe { loops::run(isa, code, code, memory.as_mut_ptr().cast(), 0, 1) };
+        for l in 0..lanes {
+            assert_eq!(memory[2][l * step / 4], 100 + number(l) as u32, "{isa:?} {lane:?} {d} {a} {l}");
+        }
+    }
+}
+
+#[test]
 fn flags_at_an_index() {
     for (set, pair) in sets().into_iter().flat_map(|set| (0..64u8).map(move |k| (set, (k / 8, k % 8)))) {
         // The window steps over as many bytes as a lane has, of which the first is the flag.

@@ -84,6 +84,12 @@ pub enum Op {
         index: Val,
         d: Val,
     },
+    /// d = the elements of an array that the lanes of `numbers` name; `window` is the place of its address.
+    Gather {
+        window: u32,
+        numbers: Val,
+        d: Val,
+    },
     /// The element of an array at an index, clamped, or left as it is where the index is `checked` and outside, = a.
     Put {
         access: Access,
@@ -107,7 +113,7 @@ impl Op {
         match *self {
             Op::Two { a, b, .. } | Op::CallTwo { a, b, .. } => ([a, b, 0], 2),
             Op::One { a, .. } | Op::Call { a, .. } | Op::Write { a, .. } => ([a, 0, 0], 1),
-            Op::Fetch { index, .. } => ([index, 0, 0], 1),
+            Op::Fetch { index: a, .. } | Op::Gather { numbers: a, .. } => ([a, 0, 0], 1),
             Op::Put { index, a, .. } => ([index, a, 0], 2),
             Op::Choose { which, on_false, on_true, .. } => ([which, on_false, on_true], 3),
             Op::Fma { a, b, c, .. } => ([a, b, c], 3),
@@ -132,7 +138,8 @@ impl Op {
             | Op::Call { d, .. }
             | Op::CallTwo { d, .. }
             | Op::Read { d, .. }
-            | Op::Fetch { d, .. } => Some(d),
+            | Op::Fetch { d, .. }
+            | Op::Gather { d, .. } => Some(d),
             Op::Write { .. } | Op::Put { .. } | Op::Skip { .. } | Op::Join => None,
         }
     }
@@ -515,6 +522,12 @@ impl Assembler {
                 let x = self.operand(ops, i, index, &[]);
                 let r = self.target(ops, i, d, &[]);
                 self.push(families::fetch(access, self.lane), &[r, x], places(window, mask), 0);
+                self.set(r, d);
+            }
+            Op::Gather { window, numbers, d } => {
+                let x = self.operand(ops, i, numbers, &[]);
+                let r = self.target(ops, i, d, &[]);
+                self.push(families::gather(self.lane), &[r, x], u64::from(window), 0);
                 self.set(r, d);
             }
             Op::Put { access, window, mask, index, a, checked } => {

@@ -16,8 +16,8 @@ mod text;
 use crate::machine::handler::Code;
 use crate::simd::Isa;
 pub use text::{
-    PACKS, WIDE, any_back, choose, converts, copy, count_back, fetch, fma, has, jump, load, put, read, skip, store,
-    test_back, write,
+    PACKS, WIDE, any_back, choose, converts, copy, count_back, fetch, fma, gather, has, jump, load, put, read, skip,
+    store, test_back, write,
 };
 
 /// Bytes of an instruction, which handlers step over.

@@ -16,13 +16,21 @@ use ferrax_loops::kind::{Gathering, IndexMode};
 use ferrax_loops::{BinaryOp, Graph, Kind, Node, Type};
 use smallvec::SmallVec;
 
+/// Where the elements of an array are.
+enum Table {
+    /// In registers, of so many elements.
+    Cells(Cells, usize),
+    /// In memory: an array of the loop.
+    Memory(usize),
+}
+
 /// Index vectors, an element each of the axes that they go along.
-struct Along<'a> {
-    axes: &'a [usize],
+pub(super) struct Along<'a> {
+    pub axes: &'a [usize],
     /// Extents of a window on all axes.
-    sizes: &'a [usize],
+    pub sizes: &'a [usize],
     /// Whether a window outside is left out, not clamped.
-    checked: bool,
+    pub checked: bool,
 }
 
 impl Translator {
@@ -83,7 +91,11 @@ impl Translator {
         }
     }
 
-    fn gathered(&mut self, g: &Graph, node: &Node, x: &[Form], gathering: &Gathering) -> Option<Cells> {
+    /// The elements of a gather's result.
+    pub fn gathered(&mut self, g: &Graph, node: &Node, x: &[Form], gathering: &Gathering) -> Option<Cells> {
+        if !is_index(g.ty(node.inputs[1]).dtype, self.lane) {
+            return None;
+        }
         let (dims, ty, out) = (&gathering.dims, g.ty(node.inputs[0]), g.ty(node.first));
         let steps = strides(&ty.shape);
         let kept: SmallVec<[usize; 4]> = (0..ty.shape.len())
@@ -123,32 +135,52 @@ impl Translator {
         mut starts: impl FnMut(&mut Self, &[usize], usize) -> Option<Val>,
         fill: Option<Val>,
     ) -> Option<Cells> {
-        let (table, steps) = (self.registers(array, ty.size())?, strides(&ty.shape));
+        let table = match *array {
+            Form::Array { array, .. } => Table::Memory(array),
+            _ => Table::Cells(self.registers(array, ty.size())?, self.per(ty.size())),
+        };
         let mut results = Cells::new();
         for group in self.groups(offsets.len()) {
             let own = &offsets[group.clone()];
             let elements: SmallVec<[usize; 16]> = group.collect();
-            let mut number = self.pattern(|l| own[l.min(own.len() - 1)] as u64);
-            let mut inside = None;
-            for (k, &axis) in along.axes.iter().enumerate() {
-                let last = ty.shape[axis].checked_sub(along.sizes[axis])?;
-                let start = Start { index: starts(self, &elements, k)?, last, stride: steps[axis] };
-                if along.checked {
-                    inside = self.both(inside, &start)?;
-                }
-                if last > 0 {
-                    let (clamped, step) = (self.clamped(&start)?, self.integer(start.stride as i64));
-                    let scaled = self.two(Two::MulInt, clamped, step)?;
-                    number = self.two(Two::AddInt, number, scaled)?;
-                }
-            }
-            let found = self.looked_up((&table, self.per(ty.size())), number)?;
+            let (number, inside) = self.element_numbers(&ty.shape, along, own, |s, k| starts(s, &elements, k))?;
+            let found = match &table {
+                Table::Cells(cells, per) => self.looked_up((cells, *per), number)?,
+                Table::Memory(array) => self.numbered(*array, number)?,
+            };
             results.push(match (inside, fill) {
                 (Some(inside), Some(fill)) => self.choose(inside, fill, found)?,
                 _ => found,
             });
         }
         Some(results)
+    }
+
+    /// The numbers of elements, or of windows' first ones, of an array of a shape: `own` and what the indices add, which `starts` gives
+    /// along the axis number k; and whether they are inside, where that matters.
+    pub fn element_numbers(
+        &mut self,
+        shape: &[usize],
+        along: &Along<'_>,
+        own: &[usize],
+        mut starts: impl FnMut(&mut Self, usize) -> Option<Val>,
+    ) -> Option<(Val, Option<Val>)> {
+        let steps = strides(shape);
+        let mut number = self.pattern(|l| own[l.min(own.len() - 1)] as u64);
+        let mut inside = None;
+        for (k, &axis) in along.axes.iter().enumerate() {
+            let last = shape[axis].checked_sub(along.sizes[axis])?;
+            let start = Start { index: starts(self, k)?, last, stride: steps[axis] };
+            if along.checked {
+                inside = self.both(inside, &start)?;
+            }
+            if last > 0 {
+                let (clamped, step) = (self.clamped(&start)?, self.integer(start.stride as i64));
+                let scaled = self.two(Two::MulInt, clamped, step)?;
+                number = self.two(Two::AddInt, number, scaled)?;
+            }
+        }
+        Some((number, inside))
     }
 
     /// Whether an index is inside, and what was asked before.
@@ -226,6 +258,6 @@ impl Translator {
 }
 
 /// For each index of a shape the sum of what some axes of another one add, the k-th axis being `axes[k]` there.
-fn offsets(shape: &[usize], axes: &[usize], steps: &[usize]) -> Vec<usize> {
+pub(super) fn offsets(shape: &[usize], axes: &[usize], steps: &[usize]) -> Vec<usize> {
     indices(shape).map(|at| at.iter().zip(axes).map(|(&i, &axis)| i * steps[axis]).sum()).collect()
 }

@@ -5,14 +5,15 @@
 //! in the loop's memory. Reads must see the array as the writes before them left it, and every write must be of the
 //! latest state, so that there is never more than one array; anything else does not fit.
 
-use super::forms::{Cells, Fit, Form, is_index};
+use super::forms::{Cells, Fit, Form, MOST_CELLS, is_index};
+use super::indexed::{Along, offsets};
 use super::translate::Translator;
 use crate::fused::registers::{Part, Window, lanes_of};
 use crate::machine::loops::assemble::{Op, PLACE, Val};
 use crate::machine::loops::families::{Access, Two};
 use ferrax_base::Shape;
 use ferrax_base::shape::strides;
-use ferrax_loops::kind::{Gathering, IndexMode, ScatterOp};
+use ferrax_loops::kind::{Gathering, IndexMode, ScatterDims, ScatterOp};
 use ferrax_loops::{Graph, Kind, Node, Type, ValueId};
 use smallvec::SmallVec;
 
@@ -86,7 +87,8 @@ impl Translator {
                     && dims.update_window_dims.iter().enumerate().all(|(k, &d)| k == d);
                 let sizes = spread(&ty.shape, &dims.inserted_window_dims, axes.len());
                 let extent = Extent { sizes: &sizes, checked: *mode == IndexMode::FillOrDrop };
-                let starts = whole.then(|| vector_of(&x[1], dims.scatter_dims_to_operand_dims.len()))??;
+                let found = whole.then(|| vector_of(&x[1], dims.scatter_dims_to_operand_dims.len())).flatten();
+                let Some(starts) = found else { return self.scatter(g, node, x, array, (*op, dims, extent.checked)) };
                 let types = SmallVec::<[ValueId; 4]>::from_elem(node.inputs[1], starts.len());
                 let at = self.position(g, array, &extent, (&dims.scatter_dims_to_operand_dims, &starts, &types))?;
                 let update = self.combined(*op, array, (&extent, &at), (&x[2], ty))?;
@@ -109,7 +111,9 @@ impl Translator {
             && dims.operand_batching_dims.is_empty()
             && dims.offset_dims.iter().enumerate().all(|(k, &d)| k == d);
         let extent = Extent { sizes: &gathering.slice_sizes, checked: gathering.mode == IndexMode::FillOrDrop };
-        let mut starts = whole.then(|| vector_of(&x[1], dims.start_index_map.len()))??;
+        let Some(mut starts) = whole.then(|| vector_of(&x[1], dims.start_index_map.len())).flatten() else {
+            return self.gathered_form(g, node, x, gathering);
+        };
         if gathering.wrap {
             let n = self.arrays[array].ty.shape[dims.start_index_map[0]];
             let Form::Lanes(index) = starts[0] else { return None };
@@ -128,12 +132,126 @@ impl Translator {
         })
     }
 
+    /// Elements of an array at several indices.
+    fn gathered_form(&mut self, g: &Graph, node: &Node, x: &[Form], gathering: &Gathering) -> Option<Form> {
+        let out = g.ty(node.first);
+        if self.fit(out)? == Fit::Vector || self.has_vector(&x[1..]) {
+            return None;
+        }
+        let all = self.gathered(g, node, x, gathering)?;
+        Some(if out.size() == 1 { Form::Lanes(all[0]) } else { Form::Cells(all, self.per(out.size())) })
+    }
+
+    /// The elements of an array in memory that have these numbers, which are inside.
+    pub fn numbered(&mut self, array: usize, numbers: Val) -> Option<Val> {
+        let ty = self.arrays[array].ty.clone();
+        let size = ty.dtype.size();
+        if ty.dtype.is_bool() || size != self.lane.bytes() {
+            return None;
+        }
+        let at = self.numbered_at(array, numbers, None);
+        let (access, window, mask) = self.make_window(array, &at, 0, (Part::One, false))?;
+        let fixed = !self.arrays[array].carried && self.fixed[numbers as usize];
+        let several = self.vector[numbers as usize];
+        let d = self.value(fixed, several);
+        let op = if several {
+            Op::Gather { window, numbers, d }
+        } else {
+            Op::Fetch { access, window, mask, index: numbers, d }
+        };
+        self.emit(op, d)
+    }
+
     /// An index that counts from the end where it is below 0.
     pub fn wrapped(&mut self, i: Val, extent: usize) -> Option<Val> {
         let (zero, extent) = (self.constant(0), self.integer(extent as i64));
         let below = self.two(Two::GtInt, zero, i)?;
         let raised = self.two(Two::AddInt, i, extent)?;
         self.choose(below, i, raised)
+    }
+
+    /// The array after several updates, one after the other.
+    fn scatter(
+        &mut self,
+        g: &Graph,
+        node: &Node,
+        x: &[Form],
+        array: usize,
+        (op, dims, checked): (ScatterOp, &ScatterDims, bool),
+    ) -> Option<Form> {
+        let (ty, updates, kept) = (self.arrays[array].ty.clone(), g.ty(node.inputs[2]), &dims.update_window_dims);
+        if ty.dtype.is_bool() || !is_index(g.ty(node.inputs[1]).dtype, self.lane) || self.has_vector(&x[1..]) {
+            return None;
+        }
+        let shape: Shape = kept.iter().map(|&a| updates.shape[a]).collect();
+        let alone: Shape = dims.inserted_window_dims.iter().chain(&dims.operand_batching_dims).copied().collect();
+        let sizes = spread(&shape, &alone, ty.shape.len());
+        let batch: Shape = (0..updates.shape.len()).filter(|a| !kept.contains(a)).collect();
+        let extents: Shape = batch.iter().map(|&a| updates.shape[a]).collect();
+        let (numbers, insides) = self.update_numbers(&ty, dims, (&sizes, checked), &extents, &x[1])?;
+        let (window, extent) = (offsets(&shape, kept, &strides(&updates.shape)), Extent { sizes: &sizes, checked });
+        let (window_ty, mut state) = (Type { dtype: ty.dtype, shape }, None);
+        for (j, first) in offsets(&extents, &batch, &strides(&updates.shape)).into_iter().enumerate() {
+            let index = self.picked(&numbers, j..=j)?;
+            let inside = match &insides {
+                Some(insides) => Some(self.picked(insides, j..=j)?),
+                None => None,
+            };
+            let at = self.numbered_at(array, index, inside);
+            let groups = self.groups(window.len());
+            let update: Cells = groups
+                .map(|group| self.picked(&x[2], window[group].iter().map(|&offset| first + offset)))
+                .collect::<Option<_>>()?;
+            let one = window.len() == 1;
+            let update = if one { Form::Lanes(update[0]) } else { Form::Cells(update, self.per(window.len())) };
+            let update = self.combined(op, array, (&extent, &at), (&update, &window_ty))?;
+            state = Some(self.write_window(array, &extent, &at, &update)?);
+        }
+        state
+    }
+
+    /// The numbers of the first elements that updates of these extents go to, and whether these are inside, where that matters.
+    fn update_numbers(
+        &mut self,
+        ty: &Type,
+        dims: &ScatterDims,
+        (sizes, checked): (&[usize], bool),
+        extents: &[usize],
+        index: &Form,
+    ) -> Option<(Form, Option<Form>)> {
+        // What the axes of the updates add by themselves.
+        let (mut adds, steps) = (Shape::from_elem(0, extents.len()), strides(&ty.shape));
+        let pairs = dims.scatter_indices_batching_dims.iter().zip(&dims.operand_batching_dims);
+        pairs.for_each(|(&a, &operand)| adds[a] += steps[operand]);
+        let all: Shape = (0..extents.len()).collect();
+        let own = offsets(extents, &all, &adds);
+        if own.len() > MOST_CELLS {
+            return None;
+        }
+        let axes = &dims.scatter_dims_to_operand_dims;
+        let along = Along { axes, sizes, checked };
+        let (mut numbers, mut insides, mut some_outside) = (Cells::new(), Cells::new(), false);
+        for group in self.groups(own.len()) {
+            let own = &own[group.clone()];
+            let start = |s: &mut Self, k: usize| s.picked(index, group.clone().map(|j| j * axes.len() + k));
+            let (number, inside) = self.element_numbers(&ty.shape, &along, own, start)?;
+            numbers.push(number);
+            some_outside |= inside.is_some();
+            insides.push(inside.unwrap_or_else(|| self.constant(1)));
+        }
+        let per = self.per(own.len());
+        Some((Form::Cells(numbers, per), some_outside.then_some(Form::Cells(insides, per))))
+    }
+
+    /// Whether elements of some value are in lanes each.
+    fn has_vector(&self, forms: &[Form]) -> bool {
+        forms.iter().any(|f| matches!(f, Form::Lanes(v) if self.vector[*v as usize]))
+    }
+
+    /// Where the element, or the window from it on, is that has a number, which is inside or left out.
+    fn numbered_at(&self, array: usize, index: Val, inside: Option<Val>) -> Position {
+        let ty = &self.arrays[array].ty;
+        Position { index, last: ty.size() - 1, step: ty.dtype.size(), inside }
     }
 
     /// What a scatter writes: the update, or what it makes of the elements that are there.

@@ -290,6 +290,28 @@ pub fn fetch(access: Access, _: Width) -> Family {
     }
 }
 
+/// d = the elements of an array that the lanes of a number. The window is at the immediate in the loop's memory, of which the
+/// address is used.
+pub fn gather(_: Width) -> Family {
+    macro_rules! lane {
+        ($l:literal) => {
+            concat!("umov w10, v\\a.s[", $l, "]\nadd x10, x9, x10, lsl #2\nld1 {{v17.s}}[", $l, "], [x10]\n")
+        };
+    }
+    family!(
+        128,
+        ["d" "a"],
+        concat!(
+            "ldr x9, [x0, #8]\nldr x9, [x1, x9]\n",
+            lane!("0"),
+            lane!("1"),
+            lane!("2"),
+            lane!("3"),
+            "mov v\\d.16b, v17.16b"
+        )
+    )
+}
+
 /// The element of an array at the index a, clamped, or nothing where it is outside and `leaves_out`, = d.
 pub fn put(access: Access, leaves_out: bool, _: Width) -> Family {
     macro_rules! either {

@@ -530,6 +530,25 @@ pub fn fetch(access: Access, lane: Width) -> Family {
     }
 }
 
+/// d = the elements of an array that the lanes of a number. The window is at the immediate in the loop's memory, of which the
+/// address is used.
+pub fn gather(lane: Width) -> Family {
+    match lane {
+        Width::Four => family!(
+            64,
+            ["d" "a"],
+            "mov rax, [rdi + 8]\nmov r9, [rsi + rax]\nkxnorw k1, k1, k1\nvpgatherdd zmm8{{k1}}, [r9 + zmm\\a*4]\nvmovdqa64 zmm\\d, zmm8",
+            "mov rax, [rdi + 8]\nmov r9, [rsi + rax]\nvpcmpeqd ymm9, ymm9, ymm9\nvpgatherdd ymm8, [r9 + ymm\\a*4], ymm9\nvmovdqa ymm\\d, ymm8"
+        ),
+        Width::Eight => family!(
+            64,
+            ["d" "a"],
+            "mov rax, [rdi + 8]\nmov r9, [rsi + rax]\nkxnorw k1, k1, k1\nvpgatherqq zmm8{{k1}}, [r9 + zmm\\a*8]\nvmovdqa64 zmm\\d, zmm8",
+            "mov rax, [rdi + 8]\nmov r9, [rsi + rax]\nvpcmpeqd ymm9, ymm9, ymm9\nvpgatherqq ymm8, [r9 + ymm\\a*8], ymm9\nvmovdqa ymm\\d, ymm8"
+        ),
+    }
+}
+
 /// A family of `put` by its text, which ends at `2:`.
 macro_rules! put_of {
     ($lane:ident, $leaves_out:ident, $t512:literal, $t256:literal) => {
