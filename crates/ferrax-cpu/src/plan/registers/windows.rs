@@ -2,7 +2,8 @@
 //!
 //! A window is the part of an array that a slice at an index names: its address is that of the array plus the index,
 //! clamped, times a step. A read or a write is one instruction, which finds the address, the largest index and the step
-//! in the loop's memory. Reads must see the array as the writes before them left it, and every write must be of the
+//! in the loop's memory. Elements at several indices are gathered by their numbers, and several updates are written one after
+//! the other. Reads must see the array as the writes before them left it, and every write must be of the
 //! latest state, so that there is never more than one array; anything else does not fit.
 
 use super::forms::{Cells, Fit, Form, MOST_CELLS, is_index};
