@@ -67,10 +67,10 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
             "a batch of vectors is solve(a, b[..., None]).squeeze(-1)."
         )
     vector = y.ndim == 1
-    if not vector:
-        check_batch_ranks((x, y), ("mm", "mn"), "(m,m),(m,n)->(m,n)")
     if vector:
         y = lax.expand_dims(y, (-1,))
+    else:
+        check_batch_ranks((x, y), ("mm", "mn"), "(m,m),(m,n)->(m,n)")
     if x.ndim == 2 and y.ndim == 2:
         out = _lax.solve(x, y)
     else:
