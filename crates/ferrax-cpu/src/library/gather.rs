@@ -6,11 +6,11 @@
 
 use crate::elementwise::kernel::{In, Out, by_size};
 use crate::library::movement::{Axis, BYTES_A_NANOSECOND, Ends, copy_axes, merge, splat};
-use crate::library::places::{Numbers, Run, Windows};
+use crate::library::places::{Numbers, Places, Run, Windows};
 use crate::pool;
 use ferrax_base::{DType, Result};
 use ferrax_loops::passes::view::signed_strides;
-use ferrax_loops::{Gathering, IndexMode};
+use ferrax_loops::{Gathering, IndexMode, Type};
 use smallvec::SmallVec;
 
 type Offsets = SmallVec<[isize; 4]>;
@@ -37,82 +37,104 @@ pub fn window_axes(
 
 /// The largest index, where each int32 index stands for one element of a one-dimensional operand and the other
 /// array has one for each.
-pub fn single_elements(operand: &[usize], indices: In<'_>, other: &[usize], numbers: &Numbers<'_>) -> Option<i32> {
-    let single = indices.ty.dtype == DType::I32
+pub fn single_elements(operand: &[usize], indices: &Type, other: &[usize], numbers: &Numbers<'_>) -> Option<i32> {
+    let single = indices.dtype == DType::I32
         && numbers.start_map == [0]
         && numbers.operand_batching.is_empty()
         && operand.len() == 1
         && numbers.window == [1]
-        && indices.ty.size() == other.iter().product::<usize>()
+        && indices.size() == other.iter().product::<usize>()
         && numbers.other_batch_axes.is_sorted();
     let limit = i32::try_from(operand.first()?.checked_sub(1)?).ok()?;
     single.then_some(limit)
 }
 
+/// What the shapes of a gather that has elements say.
+pub struct Taking {
+    limit: Option<i32>,
+    places: Places,
+    axes: Axes,
+    /// For a dropped window the source is the fill value, walked with strides of 0.
+    fill_axes: Axes,
+}
+
+impl Taking {
+    pub fn of(gathering: &Gathering, operand: &Type, indices: &Type, out: &Type) -> Taking {
+        let Gathering { dims, slice_sizes, mode, wrap, .. } = gathering;
+        let numbers = Numbers {
+            start_map: &dims.start_index_map,
+            operand_batching: &dims.operand_batching_dims,
+            index_batching: &dims.start_indices_batching_dims,
+            other_batch_axes: (0..out.shape.len()).filter(|a| !dims.offset_dims.contains(a)).collect(),
+            window: slice_sizes,
+        };
+        let dropped = [&dims.collapsed_slice_dims[..], &dims.operand_batching_dims[..]];
+        let axes = window_axes(&operand.shape, &out.shape, dropped, &dims.offset_dims, slice_sizes);
+        Taking {
+            limit: single_elements(&operand.shape, indices, &out.shape, &numbers),
+            places: Places::new(&operand.shape, &indices.shape, &out.shape, &numbers, (*mode, *wrap)),
+            fill_axes: axes.iter().map(|a| Axis { src: 0, ..*a }).collect(),
+            axes,
+        }
+    }
+
+    /// Gathers from arrays of these shapes.
+    pub fn run(&self, gathering: &Gathering, operand: In<'_>, indices: In<'_>, out: &mut Out<'_>) -> Result<()> {
+        let (size, fill) = (operand.ty.dtype.size(), gathering.fill.to_bytes());
+        if let Some(limit) = self.limit {
+            let drop = gathering.mode == IndexMode::FillOrDrop;
+            by_size!(size, T => {
+                // SAFETY: the fill value has the operand's dtype, whose size is T's.
+                let fill = unsafe { fill.as_ptr().cast::<T>().read_unaligned() };
+                let fill = drop.then_some(fill);
+                take(limit, gathering.wrap, fill, operand.of::<T>(), indices.of::<i32>(), out.of::<T>());
+            });
+            return Ok(());
+        }
+        let windows = Windows::new(&self.places, indices)?;
+        let (axes, fill_axes) = (&self.axes, &self.fill_axes);
+        by_size!(size, T => {
+            let mut value = [T::default()];
+            // SAFETY: the fill value has the operand's dtype, whose size is T's.
+            unsafe { std::ptr::copy_nonoverlapping(fill.as_ptr(), value.as_mut_ptr().cast(), size) };
+            let (count, ends) = (windows.count(), Ends(operand.ptr, out.ptr));
+            let each = count.div_ceil(8 * pool::threads()).max(16);
+            let nanoseconds = 2 * count + out.ty.bytes() / BYTES_A_NANOSECOND;
+            pool::share(nanoseconds as u64, count.div_ceil(each), &|_, task| {
+                let (src, dst) = { let ends = &ends; (ends.0.cast::<T>(), ends.1.cast::<T>()) };
+                let part = task * each..((task + 1) * each).min(count);
+                // SAFETY: windows inside the operand were checked by `each` and `runs`; the result's strides are its own.
+                unsafe {
+                    if axes.is_empty() {
+                        return windows.runs(part, |run| elements(run, src, value[0], dst));
+                    }
+                    if windows.adjoin(1) && axes.iter().all(|a| a.dst > 1) {
+                        return windows.runs(part, |run| across(run, axes, elements::<T>, (src, value[0], dst)));
+                    }
+                    if let [outer @ .., Axis { n, src: 1, dst: 1 }] = &axes[..]
+                        && (outer.is_empty() || windows.adjoin(*n))
+                        && let Some(rows) = short_rows::<T>(*n)
+                    {
+                        return windows.runs(part, |run| across(run, outer, rows, (src, value[0], dst)));
+                    }
+                    windows.each(part, |from, to| match from {
+                        Some(o) => copy_axes(axes, src.offset(o), dst.offset(to)),
+                        None => copy_axes(fill_axes, value.as_ptr(), dst.offset(to)),
+                    });
+                }
+            });
+        });
+        Ok(())
+    }
+}
+
 /// `Gather`.
 pub fn gather(gathering: &Gathering, operand: In<'_>, indices: In<'_>, out: &mut Out<'_>) -> Result<()> {
-    let Gathering { dims, slice_sizes, mode, fill, wrap, .. } = gathering;
-    let (mode, wrap) = (*mode, *wrap);
-    let size = operand.ty.dtype.size();
     if operand.ty.size() == 0 {
-        splat(out.ty.dtype, fill.to_bytes().as_ptr(), out.ptr, out.ty.size());
+        splat(out.ty.dtype, gathering.fill.to_bytes().as_ptr(), out.ptr, out.ty.size());
         return Ok(());
     }
-    let numbers = Numbers {
-        start_map: &dims.start_index_map,
-        operand_batching: &dims.operand_batching_dims,
-        index_batching: &dims.start_indices_batching_dims,
-        other_batch_axes: (0..out.shape().len()).filter(|a| !dims.offset_dims.contains(a)).collect(),
-        window: slice_sizes,
-    };
-    if let Some(limit) = single_elements(operand.shape(), indices, out.shape(), &numbers) {
-        let drop = mode == IndexMode::FillOrDrop;
-        let fill = fill.to_bytes();
-        by_size!(size, T => {
-            // SAFETY: the fill value has the operand's dtype, whose size is T's.
-            let fill = unsafe { fill.as_ptr().cast::<T>().read_unaligned() };
-            take(limit, wrap, drop.then_some(fill), operand.of::<T>(), indices.of::<i32>(), out.of::<T>());
-        });
-        return Ok(());
-    }
-    let windows = Windows::new(operand.shape(), indices, out.shape(), &numbers, (mode, wrap))?;
-    let dropped = [&dims.collapsed_slice_dims[..], &dims.operand_batching_dims[..]];
-    let axes = window_axes(operand.shape(), out.shape(), dropped, &dims.offset_dims, slice_sizes);
-    // For a dropped window the source is the fill value, walked with strides of 0.
-    let fill_axes: Axes = axes.iter().map(|a| Axis { src: 0, ..*a }).collect();
-    let fill = fill.to_bytes();
-    by_size!(size, T => {
-        let mut value = [T::default()];
-        // SAFETY: the fill value has the operand's dtype, whose size is T's.
-        unsafe { std::ptr::copy_nonoverlapping(fill.as_ptr(), value.as_mut_ptr().cast(), size) };
-        let (count, ends) = (windows.count(), Ends(operand.ptr, out.ptr));
-        let each = count.div_ceil(8 * pool::threads()).max(16);
-        let nanoseconds = 2 * count + out.ty.bytes() / BYTES_A_NANOSECOND;
-        pool::share(nanoseconds as u64, count.div_ceil(each), &|_, task| {
-            let (src, dst) = { let ends = &ends; (ends.0.cast::<T>(), ends.1.cast::<T>()) };
-            let part = task * each..((task + 1) * each).min(count);
-            // SAFETY: windows inside the operand were checked by `each` and `runs`; the result's strides are its own.
-            unsafe {
-                if axes.is_empty() {
-                    return windows.runs(part, |run| elements(run, src, value[0], dst));
-                }
-                if windows.adjoin(1) && axes.iter().all(|a| a.dst > 1) {
-                    return windows.runs(part, |run| across(run, &axes, elements::<T>, (src, value[0], dst)));
-                }
-                if let [outer @ .., Axis { n, src: 1, dst: 1 }] = &axes[..]
-                    && (outer.is_empty() || windows.adjoin(*n))
-                    && let Some(rows) = short_rows::<T>(*n)
-                {
-                    return windows.runs(part, |run| across(run, outer, rows, (src, value[0], dst)));
-                }
-                windows.each(part, |from, to| match from {
-                    Some(o) => copy_axes(&axes, src.offset(o), dst.offset(to)),
-                    None => copy_axes(&fill_axes, value.as_ptr(), dst.offset(to)),
-                });
-            }
-        });
-    });
-    Ok(())
+    Taking::of(gathering, operand.ty, indices.ty, out.ty).run(gathering, operand, indices, out)
 }
 
 /// Takes single elements; `fill` where they are outside.

@@ -10,6 +10,7 @@ pub mod dot;
 pub mod fft;
 pub mod finite;
 pub mod gather;
+pub(crate) mod known;
 pub mod linalg;
 pub mod matmul;
 pub mod movement;

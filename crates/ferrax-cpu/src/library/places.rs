@@ -14,6 +14,8 @@ use std::ops::Range;
 
 /// Index vectors whose offsets are computed together.
 const TOGETHER: usize = 256;
+/// So few that clearing room for more would take longer.
+const FEW: usize = 16;
 /// The offset of a window that is dropped.
 const DROPPED: i64 = -1;
 
@@ -78,9 +80,8 @@ impl Run<'_> {
     }
 }
 
-/// Where the windows of one side are.
-pub struct Windows<'a> {
-    indices: Indices<'a>,
+/// What shapes and dimension numbers say of the windows of one side.
+pub struct Places {
     batch: SmallVec<[Batch; 4]>,
     components: SmallVec<[Component<i64>; 4]>,
     /// Whether all offsets are numbers of 4 bytes.
@@ -89,18 +90,24 @@ pub struct Windows<'a> {
     wrap: i64,
     drops: bool,
     /// Whether windows that begin at different places have no element in common.
-    pub apart: bool,
+    apart: bool,
 }
 
-impl<'a> Windows<'a> {
+/// Where the windows of one side are.
+pub struct Windows<'a> {
+    of: &'a Places,
+    indices: Indices<'a>,
+}
+
+impl Places {
+    /// For index vectors of a shape.
     pub fn new(
         operand: &[usize],
-        indices: In<'a>,
+        shape: &[usize],
         other: &[usize],
         numbers: &Numbers<'_>,
         (mode, wrap): (IndexMode, bool),
-    ) -> Result<Self> {
-        let shape = indices.shape();
+    ) -> Places {
         let extents = &shape[..shape.len() - usize::from(!wrap)];
         let (os, xs) = (signed_strides(operand), signed_strides(other));
         let mut batch: SmallVec<[Batch; 4]> = SmallVec::new();
@@ -118,29 +125,41 @@ impl<'a> Windows<'a> {
         let components =
             numbers.start_map.iter().map(|&a| (os[a] as i64, operand[a] as i64 - numbers.window[a] as i64));
         let size: usize = operand.iter().product();
-        Ok(Windows {
-            indices: if indices.ty.dtype == DType::I32 {
-                Indices::Short(indices.of::<i32>())
-            } else {
-                Indices::Long(long(indices)?)
-            },
+        Places {
             batch,
             components: components.map(|(stride, last)| Component { stride, last }).collect(),
             small: i32::try_from(size).is_ok(),
             wrap: if wrap { operand[numbers.start_map[0]] as i64 } else { 0 },
             drops: mode == IndexMode::FillOrDrop,
             apart: numbers.start_map.iter().all(|&a| numbers.window[a] == 1),
-        })
+        }
+    }
+}
+
+impl<'a> Windows<'a> {
+    /// Those that these index vectors name.
+    pub fn new(of: &'a Places, indices: In<'a>) -> Result<Self> {
+        let indices = if indices.ty.dtype == DType::I32 {
+            Indices::Short(indices.of::<i32>())
+        } else {
+            Indices::Long(long(indices)?)
+        };
+        Ok(Windows { of, indices })
+    }
+
+    /// Whether windows that begin at different places have no element in common.
+    pub fn apart(&self) -> bool {
+        self.of.apart
     }
 
     /// Number of index vectors.
     pub fn count(&self) -> usize {
-        self.batch.iter().map(|b| b.n).product()
+        self.of.batch.iter().map(|b| b.n).product()
     }
 
     /// Whether the windows of neighbouring index vectors begin `n` elements from each other in the other array.
     pub fn adjoin(&self, n: usize) -> bool {
-        self.batch.last().is_some_and(|b| b.other == n as isize)
+        self.of.batch.last().is_some_and(|b| b.other == n as isize)
     }
 
     /// Calls `f` for the index vectors of a range, some at a time, in order.
@@ -150,7 +169,14 @@ impl<'a> Windows<'a> {
             return;
         }
         let mut walk = self.walk(range.start);
-        let mut places = [0; TOGETHER];
+        let (mut few, mut many);
+        let places: &mut [i64] = if range.len() <= FEW {
+            few = [0; FEW];
+            &mut few
+        } else {
+            many = [0; TOGETHER];
+            &mut many
+        };
         let mut first = range.start;
         while first < range.end {
             let count = TOGETHER.min(range.end - first);
@@ -196,32 +222,28 @@ impl<'a> Windows<'a> {
 
     #[inline(always)]
     fn offsets_body(&self, first: usize, places: &mut [i64]) -> bool {
-        let depth = self.components.len();
+        let of = self.of;
+        let depth = of.components.len();
         let range = first * depth..(first + places.len()) * depth;
         match &self.indices {
-            Indices::Short(all) if self.small => {
+            Indices::Short(all) if of.small => {
                 // Whatever is beyond this is beyond the operand too.
                 let short = |x: i64| x.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
-                let components: SmallVec<[Component<i32>; 4]> = self
-                    .components
-                    .iter()
-                    .map(|c| Component { stride: short(c.stride), last: short(c.last) })
-                    .collect();
-                offsets_of(&all[range], &components, (short(self.wrap), self.drops), places)
+                let components: SmallVec<[Component<i32>; 4]> =
+                    of.components.iter().map(|c| Component { stride: short(c.stride), last: short(c.last) }).collect();
+                offsets_of(&all[range], &components, (short(of.wrap), of.drops), places)
             }
             Indices::Short(all) => {
                 let all: SmallVec<[i64; TOGETHER]> = all[range].iter().map(|&i| i64::from(i)).collect();
-                offsets_of(&all, &self.components, (self.wrap, self.drops), places)
+                offsets_of(&all, &of.components, (of.wrap, of.drops), places)
             }
-            Indices::Long(all) => {
-                offsets_of(&all.typed::<i64>()[range], &self.components, (self.wrap, self.drops), places)
-            }
+            Indices::Long(all) => offsets_of(&all.typed::<i64>()[range], &of.components, (of.wrap, of.drops), places),
         }
     }
 
     /// The walk over the batch axes, at index vector `first`.
     fn walk(&self, first: usize) -> Walk<'_> {
-        let (inner, outer) = match self.batch.split_last() {
+        let (inner, outer) = match self.of.batch.split_last() {
             Some((&inner, outer)) => (inner, outer),
             None => (Batch { n: 1, operand: 0, other: 0 }, &[][..]),
         };

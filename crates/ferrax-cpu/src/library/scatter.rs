@@ -8,12 +8,12 @@ use crate::elementwise::kernel::{In, Out, by_size};
 use crate::elementwise::{compute_dtype, convert};
 use crate::library::gather::{Axes, CHECKED, TAKEN, inside, single_elements, window_axes};
 use crate::library::movement::{Axis, BYTES_A_NANOSECOND, Ends, copy_axes, copy_unless_same};
-use crate::library::places::{Numbers, Windows};
+use crate::library::places::{Numbers, Places, Windows};
 use crate::library::reduce::{Monoid, with_monoid};
 use crate::pool;
 use crate::simd::wide_variant;
 use ferrax_base::{DType, Result};
-use ferrax_loops::{IndexMode, ReduceOp, ScatterDims, ScatterOp};
+use ferrax_loops::{IndexMode, ReduceOp, ScatterDims, ScatterOp, Type};
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -25,11 +25,73 @@ pub struct Hints {
     pub unique: bool,
 }
 
+/// What the shapes of a scatter that has updates say.
+pub struct Putting {
+    limit: Option<i32>,
+    places: Places,
+    /// The update is the source, the operand the destination.
+    axes: Axes,
+}
+
+impl Putting {
+    pub fn of(dims: &ScatterDims, mode: IndexMode, operand: &Type, indices: &Type, updates: &Type) -> Putting {
+        let shape = &operand.shape;
+        let dropped = [&dims.inserted_window_dims[..], &dims.operand_batching_dims[..]];
+        let mut window: SmallVec<[usize; 4]> = SmallVec::from_elem(1, shape.len());
+        let kept = (0..shape.len()).filter(|a| !dropped[0].contains(a) && !dropped[1].contains(a));
+        for (a, &u) in kept.zip(&dims.update_window_dims) {
+            window[a] = updates.shape[u];
+        }
+        let numbers = Numbers {
+            start_map: &dims.scatter_dims_to_operand_dims,
+            operand_batching: &dims.operand_batching_dims,
+            index_batching: &dims.scatter_indices_batching_dims,
+            other_batch_axes: (0..updates.shape.len()).filter(|a| !dims.update_window_dims.contains(a)).collect(),
+            window: &window,
+        };
+        let axes = window_axes(shape, &updates.shape, dropped, &dims.update_window_dims, &window);
+        Putting {
+            limit: single_elements(shape, indices, &updates.shape, &numbers),
+            places: Places::new(shape, &indices.shape, &updates.shape, &numbers, (mode, false)),
+            axes: axes.iter().map(|a| Axis { n: a.n, src: a.dst, dst: a.src }).collect(),
+        }
+    }
+
+    /// Scatters into an array of these shapes, which the result holds.
+    pub fn run(
+        &self,
+        op: ScatterOp,
+        (mode, hints): (IndexMode, Hints),
+        indices: In<'_>,
+        updates: In<'_>,
+        out: &mut Out<'_>,
+    ) -> Result<()> {
+        let dtype = out.ty.dtype;
+        if let Some(limit) = self.limit {
+            let elements = Elements { limit, drop: mode == IndexMode::FillOrDrop, hints };
+            if op == ScatterOp::Set {
+                by_size!(dtype.size(), T => elements.join(indices, updates, out, T::default(), |_, u| u));
+                return Ok(());
+            }
+            if let Some(op) = reduction(op).filter(|_| compute_dtype(dtype) == dtype) {
+                with_monoid!(op, dtype, join_elements(elements, indices, updates, out));
+                return Ok(());
+            }
+        }
+        let windows = Windows::new(&self.places, indices)?;
+        if op == ScatterOp::Set {
+            by_size!(dtype.size(), T => set::<T>(&windows, &self.axes, (updates, out)));
+            return Ok(());
+        }
+        combine_all(op, &windows, &self.axes, updates, out)
+    }
+}
+
 /// `Scatter`; works in place when the result is the operand.
 pub fn scatter(
     op: ScatterOp,
     dims: &ScatterDims,
-    (mode, hints): (IndexMode, Hints),
+    how: (IndexMode, Hints),
     operand: In<'_>,
     indices: In<'_>,
     updates: In<'_>,
@@ -39,46 +101,7 @@ pub fn scatter(
     if updates.ty.size() == 0 {
         return Ok(());
     }
-    let shape = operand.shape();
-    let dropped = [&dims.inserted_window_dims[..], &dims.operand_batching_dims[..]];
-    let mut window: SmallVec<[usize; 4]> = SmallVec::from_elem(1, shape.len());
-    let kept = (0..shape.len()).filter(|a| !dropped[0].contains(a) && !dropped[1].contains(a));
-    for (a, &u) in kept.zip(&dims.update_window_dims) {
-        window[a] = updates.shape()[u];
-    }
-    let numbers = Numbers {
-        start_map: &dims.scatter_dims_to_operand_dims,
-        operand_batching: &dims.operand_batching_dims,
-        index_batching: &dims.scatter_indices_batching_dims,
-        other_batch_axes: (0..updates.shape().len()).filter(|a| !dims.update_window_dims.contains(a)).collect(),
-        window: &window,
-    };
-    let dtype = operand.ty.dtype;
-    if let Some(limit) = single_elements(shape, indices, updates.shape(), &numbers) {
-        let drop = mode == IndexMode::FillOrDrop;
-        if op == ScatterOp::Set {
-            by_size!(dtype.size(), T => {
-                Elements { limit, drop, hints }.join(indices, updates, out, T::default(), |_, u| u);
-            });
-            return Ok(());
-        }
-        if let Some(op) = reduction(op).filter(|_| compute_dtype(dtype) == dtype) {
-            let elements = Elements { limit, drop, hints };
-            with_monoid!(op, dtype, join_elements(elements, indices, updates, out));
-            return Ok(());
-        }
-    }
-    let windows = Windows::new(shape, indices, updates.shape(), &numbers, (mode, false))?;
-    // The update is the source, the operand the destination.
-    let axes: Axes = window_axes(shape, updates.shape(), dropped, &dims.update_window_dims, &window)
-        .iter()
-        .map(|a| Axis { n: a.n, src: a.dst, dst: a.src })
-        .collect();
-    if op == ScatterOp::Set {
-        by_size!(dtype.size(), T => set::<T>(&windows, &axes, (updates, out)));
-        return Ok(());
-    }
-    combine_all(op, &windows, &axes, updates, out)
+    Putting::of(dims, how.0, operand.ty, indices.ty, updates.ty).run(op, how, indices, updates, out)
 }
 
 /// The reduction that joins updates to elements; subtraction is the sum with their negatives.
@@ -116,7 +139,7 @@ const LONG: usize = 256;
 fn each_part(windows: &Windows<'_>, (operand, bytes): (usize, usize), f: impl Fn(Range<isize>) + Sync) {
     let count = windows.count();
     let nanoseconds = (2 * count + 2 * bytes / BYTES_A_NANOSECOND) as u64;
-    let shared = windows.apart && bytes >= LONG * count && pool::worth(nanoseconds);
+    let shared = windows.apart() && bytes >= LONG * count && pool::worth(nanoseconds);
     let parts = if shared { pool::threads() } else { 1 };
     let span = operand.div_ceil(parts) as isize;
     pool::share(nanoseconds, parts, &|_, part| f(part as isize * span..(part as isize + 1) * span));

@@ -30,6 +30,7 @@ use crate::elementwise;
 pub(crate) use crate::fused::NONE;
 use crate::fused::blocks::{Blocks, Group};
 use crate::library::dot::planned::Planned;
+use crate::library::known::Known;
 use crate::library::moves::{self, Move};
 use crate::library::views::Copy;
 use crate::program::{OutputPlace, Program, SlotInit, Step};
@@ -212,6 +213,7 @@ impl<'g> Planner<'g> {
             products: Vec::new(),
             sums: Vec::new(),
             register_loops: Vec::new(),
+            known: Vec::new(),
         };
         Ok(Planner {
             g,
@@ -522,7 +524,13 @@ impl<'g> Planner<'g> {
                 let index = self.out.products.len() as u32 - 1;
                 Step::Product { index, slots: [slots[0], slots[1], slots[2]], node: i, after: NONE }
             }
-            None => Step::Leaf { node: i, args },
+            None => {
+                let known = Known::of(g, node).map_or(NONE, |known| {
+                    self.out.known.push(known);
+                    self.out.known.len() as u32 - 1
+                });
+                Step::Leaf { node: i, args, known }
+            }
         });
         Ok(())
     }

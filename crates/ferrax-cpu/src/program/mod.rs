@@ -22,6 +22,8 @@ pub(crate) enum Step {
     Leaf {
         node: u32,
         args: u32,
+        /// What is known of it in `Program::known`; `NONE` if nothing is.
+        known: u32,
     },
     /// A node that is a copy, or a part of one.
     Move {
@@ -116,7 +118,7 @@ impl Step {
     /// The node of a step whose slots are listed, and its slots.
     pub fn slots<'a>(&self, program: &'a Program) -> Option<(u32, &'a [u32])> {
         match *self {
-            Step::Leaf { node, args } | Step::Control { node, args, .. } | Step::Registers { node, args, .. } => {
+            Step::Leaf { node, args, .. } | Step::Control { node, args, .. } | Step::Registers { node, args, .. } => {
                 Some((node, &program.slots[args as usize..]))
             }
             _ => None,
@@ -170,6 +172,8 @@ pub struct Program {
     pub(crate) sums: Vec<crate::library::sums::Accumulate>,
     pub(crate) products: Vec<crate::library::dot::planned::Planned>,
     pub(crate) register_loops: Vec<crate::fused::registers::RegisterLoop>,
+    /// What is known of leaves.
+    pub(crate) known: Vec<crate::library::known::Known>,
 }
 
 impl Program {

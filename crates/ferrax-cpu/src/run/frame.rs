@@ -218,7 +218,7 @@ impl Frame {
         // SAFETY: the caller's contract.
         unsafe {
             match step {
-                Step::Leaf { node, args } => self.leaf(program, *node, *args),
+                Step::Leaf { node, args, known } => self.leaf(program, *node, *args, *known),
                 Step::Control { node, args, sub } => control::run(self, program, *node, *args, *sub),
                 Step::Registers { node, args, index } => {
                     let node = &program.graph.nodes[*node as usize];
@@ -243,7 +243,7 @@ impl Frame {
         pool::try_share(time, steps.len(), &|_, k| unsafe { run.step(k) })
     }
 
-    unsafe fn leaf(&self, program: &Program, node: u32, args: u32) -> Result<()> {
+    unsafe fn leaf(&self, program: &Program, node: u32, args: u32, known: u32) -> Result<()> {
         let g = &*program.graph;
         let node = &g.nodes[node as usize];
         let slots = &program.slots[args as usize..];
@@ -254,7 +254,10 @@ impl Frame {
         let (mut ins, mut outs) = (SmallVec::<[In<'_>; 4]>::new(), SmallVec::<[Out<'_>; 2]>::new());
         ins.extend(node.inputs.iter().zip(slots).map(read));
         outs.extend(node.outputs().zip(&slots[node.inputs.len()..]).map(write));
-        leaf::run(&node.kind, &ins, &mut outs)
+        match program.known.get(known as usize) {
+            Some(known) => known.run(&node.kind, &ins, &mut outs[0]),
+            None => leaf::run(&node.kind, &ins, &mut outs),
+        }
     }
 }
 
