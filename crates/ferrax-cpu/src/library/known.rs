@@ -18,7 +18,7 @@ impl Known {
     /// What is known of a node; nothing of most.
     pub fn of(g: &Graph, node: &Node) -> Option<Known> {
         let ty = |i: usize| g.ty(node.inputs[i]);
-        if node.inputs.iter().any(|&v| g.ty(v).size() == 0) {
+        if node.inputs.iter().copied().chain([node.first]).any(|v| g.ty(v).size() == 0) {
             return None;
         }
         Some(match &node.kind {
