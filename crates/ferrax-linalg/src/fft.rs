@@ -6,11 +6,33 @@ use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 use rustfft::{Fft, FftDirection, FftNum, FftPlanner};
 use std::sync::Arc;
 
-/// A real number type with transforms.
-pub trait Fourier: FftNum + crate::Real {}
+/// A real number type with transforms. Plans are made by functions of one type, so that rustfft is compiled here.
+pub trait Fourier: FftNum + crate::Real {
+    /// The plan for rows of n complex elements.
+    fn complex_plan(n: usize, inverse: bool) -> ComplexPlan<Self>;
+    /// The plan for rows of n real elements.
+    fn forward_plan(n: usize) -> ForwardPlan<Self>;
+    /// The plan for rows of n real results.
+    fn backward_plan(n: usize) -> BackwardPlan<Self>;
+}
 
-impl Fourier for f32 {}
-impl Fourier for f64 {}
+macro_rules! fourier {
+    ($($T:ty)*) => {$(
+        impl Fourier for $T {
+            fn complex_plan(n: usize, inverse: bool) -> ComplexPlan<$T> {
+                let direction = if inverse { FftDirection::Inverse } else { FftDirection::Forward };
+                ComplexPlan(FftPlanner::new().plan_fft(n, direction))
+            }
+            fn forward_plan(n: usize) -> ForwardPlan<$T> {
+                ForwardPlan(RealFftPlanner::new().plan_fft_forward(n))
+            }
+            fn backward_plan(n: usize) -> BackwardPlan<$T> {
+                BackwardPlan(RealFftPlanner::new().plan_fft_inverse(n))
+            }
+        }
+    )*};
+}
+fourier!(f32 f64);
 
 /// What is computed once for complex transforms of one length.
 pub struct ComplexPlan<T>(Arc<dyn Fft<T>>);
@@ -22,12 +44,6 @@ pub struct ForwardPlan<T>(Arc<dyn RealToComplex<T>>);
 pub struct BackwardPlan<T>(Arc<dyn ComplexToReal<T>>);
 
 impl<T: Fourier> ComplexPlan<T> {
-    /// The plan for rows of n elements.
-    pub fn new(n: usize, inverse: bool) -> Self {
-        let direction = if inverse { FftDirection::Inverse } else { FftDirection::Forward };
-        ComplexPlan(FftPlanner::new().plan_fft(n, direction))
-    }
-
     /// The transform of every row, in place.
     fn rows(&self, rows: &mut [Complex<T>]) {
         let mut scratch = vec![Complex::new(T::zero(), T::zero()); self.0.get_inplace_scratch_len()];
@@ -36,11 +52,6 @@ impl<T: Fourier> ComplexPlan<T> {
 }
 
 impl<T: Fourier> ForwardPlan<T> {
-    /// The plan for rows of n elements.
-    pub fn new(n: usize) -> Self {
-        ForwardPlan(RealFftPlanner::new().plan_fft_forward(n))
-    }
-
     /// The transform of every row: n / 2 + 1 complex elements.
     fn rows(&self, rows: &[T], out: &mut [Complex<T>]) {
         let n = self.0.len();
@@ -54,11 +65,6 @@ impl<T: Fourier> ForwardPlan<T> {
 }
 
 impl<T: Fourier> BackwardPlan<T> {
-    /// The plan for rows of n elements.
-    pub fn new(n: usize) -> Self {
-        BackwardPlan(RealFftPlanner::new().plan_fft_inverse(n))
-    }
-
     /// The rows whose transforms, of n / 2 + 1 elements, are given.
     fn rows(&self, rows: &[Complex<T>], out: &mut [T]) {
         let n = self.0.len();

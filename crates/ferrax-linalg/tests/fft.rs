@@ -1,6 +1,6 @@
 //! Fourier transforms beside the sums of their definition, whatever the order of tasks.
 
-use ferrax_linalg::fft::{BackwardPlan, ComplexPlan, ForwardPlan, backward, complex, forward};
+use ferrax_linalg::fft::{Fourier, backward, complex, forward};
 use ferrax_linalg::{ALONE, Complex, Share};
 
 type Z = Complex<f64>;
@@ -30,7 +30,7 @@ const BACKWARDS: Share<'static> = &|_, tasks, task| (0..tasks).rev().for_each(ta
 fn complex_ones_are_the_sums() {
     for (outer, n, inner) in [(1, 1, 1), (3, 8, 1), (2, 97, 1), (2, 6, 5), (1, 53, 35)] {
         for inverse in [false, true] {
-            let plan = ComplexPlan::new(n, inverse);
+            let plan = f64::complex_plan(n, inverse);
             let x = numbers(outer * n * inner);
             let mut out = vec![Z::new(0.0, 0.0); x.len()];
             complex(&plan, Some(&x), &mut out, (outer, n, inner), 0.5, ALONE);
@@ -51,7 +51,7 @@ fn real_ones_are_half_of_the_sums_and_come_back() {
     for (count, n) in [(1, 1), (3, 2), (2, 9), (40, 16), (2, 101)] {
         let (x, half) = (numbers(count * n).iter().map(|z| z.re).collect::<Vec<_>>(), n / 2 + 1);
         let mut z = vec![Z::new(0.0, 0.0); count * half];
-        forward(&ForwardPlan::new(n), &x, &mut z, ALONE);
+        forward(&f64::forward_plan(n), &x, &mut z, ALONE);
         for (row, z) in x.chunks_exact(n).zip(z.chunks_exact(half)) {
             let want = naive(&row.iter().map(|&v| Z::new(v, 0.0)).collect::<Vec<_>>(), false);
             assert!(z.iter().zip(&want).all(|(a, b)| near(*a, *b)), "{n}");
@@ -59,7 +59,7 @@ fn real_ones_are_half_of_the_sums_and_come_back() {
         // Imaginary parts of real sums are of no account.
         z.chunks_exact_mut(half).for_each(|row| row[0].im = 5.0);
         let mut back = vec![0.0; x.len()];
-        backward(&BackwardPlan::new(n), &z, &mut back, 1.0 / n as f64, BACKWARDS);
+        backward(&f64::backward_plan(n), &z, &mut back, 1.0 / n as f64, BACKWARDS);
         assert!(back.iter().zip(&x).all(|(a, b)| (a - b).abs() < 1e-12), "{n}");
     }
 }

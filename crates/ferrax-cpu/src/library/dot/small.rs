@@ -54,9 +54,9 @@ impl<'a, T: Kernels> Small<'a, T> {
         let groups = self.batches.count.div_ceil(LANES);
         let nanoseconds = groups * (4 * (m * k + k * n + m * n) + m * n * k);
         let alone = match (self.halves, self.first.b.column) {
-            (true, _) => alone::<T, HALVES>(n, k),
-            (_, 1) => alone::<T, ROWS>(n, k),
-            _ => alone::<T, SPREAD>(n, k),
+            (true, _) => alone::<T, InHalves, SPREAD>(n, k),
+            (_, 1) => alone::<T, InOrder, ROWS>(n, k),
+            _ => alone::<T, InOrder, SPREAD>(n, k),
         };
         pool::share(nanoseconds as u64, groups.div_ceil(GROUPS), &|_, task| {
             if let Some(alone) = alone {
@@ -133,30 +133,29 @@ unsafe fn load<T: Real>(
 /// A tile, and the distances of rows and columns in it.
 type Operand<'a, T> = (&'a [Lane<T>; MOST], (usize, usize));
 
-/// Defines a function that has multiply-add where the machine's products have it.
-macro_rules! fused {
-    ($name:ident<T$(, $C:ident: $N:ty)*>($($x:ident: $X:ty),*) => $body:ident) => {
-        unsafe fn $name<T: Real$(, const $C: $N)*>($($x: $X),*) {
-            #[cfg(target_arch = "x86_64")]
-            {
-                #[target_feature(enable = "avx2,fma")]
-                unsafe fn fused<T: Real$(, const $C: $N)*>($($x: $X),*) {
-                    // SAFETY: the caller's contract.
-                    unsafe { $body::<T, true$(, $C)*>($($x),*) }
-                }
-                if !matches!(crate::simd::set(), crate::simd::Set::Plain) {
-                    // SAFETY: the caller's contract; other sets of vectors are there with these instructions.
-                    return unsafe { fused::<T$(, $C)*>($($x),*) };
-                }
-            }
+/// The sums of products, with multiply-add where the machine's products have it.
+unsafe fn sums<T: Real>(a: Operand<'_, T>, b: Operand<'_, T>, out: &mut [Lane<T>; MOST], s: Sizes, halves: bool) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,fma")]
+        unsafe fn fused<T: Real>(
+            a: Operand<'_, T>,
+            b: Operand<'_, T>,
+            out: &mut [Lane<T>; MOST],
+            s: Sizes,
+            halves: bool,
+        ) {
             // SAFETY: the caller's contract.
-            unsafe { $body::<T, { cfg!(not(target_arch = "x86_64")) }$(, $C)*>($($x),*) }
+            unsafe { sums_body::<T, true>(a, b, out, s, halves) }
         }
-    };
+        if !matches!(crate::simd::set(), crate::simd::Set::Plain) {
+            // SAFETY: the caller's contract; other sets of vectors are there with these instructions.
+            return unsafe { fused::<T>(a, b, out, s, halves) };
+        }
+    }
+    // SAFETY: the caller's contract.
+    unsafe { sums_body::<T, { cfg!(not(target_arch = "x86_64")) }>(a, b, out, s, halves) }
 }
-
-// The sums of products.
-fused!(sums<T>(a: Operand<'_, T>, b: Operand<'_, T>, out: &mut [Lane<T>; MOST], s: Sizes, halves: bool) => sums_body);
 
 #[inline(always)]
 unsafe fn sums_body<T: Real, const F: bool>(
@@ -169,8 +168,11 @@ unsafe fn sums_body<T: Real, const F: bool>(
     for i in 0..s.m {
         for j in 0..s.n {
             let factors = |k: usize| (a[i * a_steps.0 + k * a_steps.1], b[k * b_steps.0 + j * b_steps.1]);
-            out[i * s.n + j] =
-                if halves { in_halves::<T, F, LANES>(s.k, factors) } else { in_order::<T, F, LANES>(s.k, factors) };
+            out[i * s.n + j] = if halves {
+                InHalves::sum::<T, F, LANES>(s.k, factors)
+            } else {
+                InOrder::sum::<T, F, LANES>(s.k, factors)
+            };
         }
     }
 }
@@ -181,65 +183,77 @@ fn joined<T: Real, const F: bool, const L: usize>((x, y): ([T; L], [T; L]), sum:
     std::array::from_fn(|l| T::fma::<F>(x[l], y[l], sum[l]))
 }
 
-#[inline(always)]
-fn in_order<T: Real, const F: bool, const L: usize>(n: usize, factors: impl Fn(usize) -> ([T; L], [T; L])) -> [T; L] {
-    (0..n).fold([T::ZERO; L], |sum, k| joined::<T, F, L>(factors(k), sum))
+/// In which order products are summed.
+trait Order {
+    /// The sum of `n` products of lanes.
+    fn sum<T: Real, const F: bool, const L: usize>(n: usize, factors: impl Fn(usize) -> ([T; L], [T; L])) -> [T; L];
+}
+
+/// One after the other.
+struct InOrder;
+
+impl Order for InOrder {
+    #[inline(always)]
+    fn sum<T: Real, const F: bool, const L: usize>(n: usize, factors: impl Fn(usize) -> ([T; L], [T; L])) -> [T; L] {
+        (0..n).fold([T::ZERO; L], |sum, k| joined::<T, F, L>(factors(k), sum))
+    }
 }
 
 /// Half of the sums are added to the other half until one is left; those that no product joins are zero.
-#[inline(always)]
-fn in_halves<T: Real, const F: bool, const L: usize>(n: usize, factors: impl Fn(usize) -> ([T; L], [T; L])) -> [T; L] {
-    let zero = [T::ZERO; L];
-    let add = |x: [T; L], y: [T; L]| std::array::from_fn(|l| x[l] + y[l]);
-    let mut sums = [zero; SUMS];
-    for (k, sum) in sums[..n].iter_mut().enumerate() {
-        *sum = joined::<T, F, L>(factors(k), zero);
-    }
-    let mut width = n.next_power_of_two() / 2;
-    while width > 0 {
-        for k in 0..width {
-            sums[k] = add(sums[k], sums[k + width]);
+struct InHalves;
+
+impl Order for InHalves {
+    #[inline(always)]
+    fn sum<T: Real, const F: bool, const L: usize>(n: usize, factors: impl Fn(usize) -> ([T; L], [T; L])) -> [T; L] {
+        let zero = [T::ZERO; L];
+        let add = |x: [T; L], y: [T; L]| std::array::from_fn(|l| x[l] + y[l]);
+        let mut sums = [zero; SUMS];
+        for (k, sum) in sums[..n].iter_mut().enumerate() {
+            *sum = joined::<T, F, L>(factors(k), zero);
         }
-        width /= 2;
+        let mut width = n.next_power_of_two() / 2;
+        while width > 0 {
+            for k in 0..width {
+                sums[k] = add(sums[k], sums[k + width]);
+            }
+            width /= 2;
+        }
+        // Some sum had no product.
+        add(sums[0], zero)
     }
-    // Some sum had no product.
-    add(sums[0], zero)
 }
 
-/// How a factor is read and products are summed: its rows lie in one piece, or not; or sums are halved.
-const ROWS: u8 = 0;
-const SPREAD: u8 = 1;
-const HALVES: u8 = 2;
+/// How a factor is read: its rows lie in one piece, or not.
+const ROWS: bool = true;
+const SPREAD: bool = false;
 
 /// Products in a range of batches, one by one: a factor of `K` by `N` numbers is in registers.
 type Alone<T> = unsafe fn(Product<T>, (usize, usize), std::ops::Range<usize>);
 
-/// How products with a factor of `k` by `n` numbers are computed one by one, if they are.
-fn alone<T: Real, const FORM: u8>(n: usize, k: usize) -> Option<Alone<T>> {
+/// How products with a factor of `k` by `n` numbers are computed one by one, if they are: where multiply-add is an
+/// instruction, which others need not be compiled for once more.
+fn alone<T: Real, O: Order, const PIECE: bool>(n: usize, k: usize) -> Option<Alone<T>> {
     macro_rules! sizes {
         ($($n:literal)*) => {
             match (n, k) {
                 $(
-                    ($n, 1) => one_by_one::<T, FORM, $n, 1>,
-                    ($n, 2) => one_by_one::<T, FORM, $n, 2>,
-                    ($n, 3) => one_by_one::<T, FORM, $n, 3>,
-                    ($n, 4) => one_by_one::<T, FORM, $n, 4>,
+                    ($n, 1) => one_by_one::<T, O, PIECE, $n, 1>,
+                    ($n, 2) => one_by_one::<T, O, PIECE, $n, 2>,
+                    ($n, 3) => one_by_one::<T, O, PIECE, $n, 3>,
+                    ($n, 4) => one_by_one::<T, O, PIECE, $n, 4>,
                 )*
                 _ => return None,
             }
         };
     }
-    Some(sizes!(1 2 3 4))
+    let fused = cfg!(not(target_arch = "x86_64")) || !matches!(crate::simd::set(), crate::simd::Set::Plain);
+    fused.then_some(sizes!(1 2 3 4))
 }
 
-fused!(one_by_one<T, FORM: u8, N: usize, K: usize>(
-    first: Product<T>,
-    step: (usize, usize),
-    batches: std::ops::Range<usize>
-) => one_by_one_body);
-
-#[inline(always)]
-unsafe fn one_by_one_body<T: Real, const F: bool, const FORM: u8, const N: usize, const K: usize>(
+/// # Safety
+/// There must be matrices of these sizes, in batches one step apart, and the instructions that vectors have.
+#[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma"))]
+unsafe fn one_by_one<T: Real, O: Order, const PIECE: bool, const N: usize, const K: usize>(
     Product { m, a, b, c, .. }: Product<T>,
     step: (usize, usize),
     batches: std::ops::Range<usize>,
@@ -249,17 +263,14 @@ unsafe fn one_by_one_body<T: Real, const F: bool, const FORM: u8, const N: usize
         unsafe {
             let (x, y, c) = (a.ptr.add(batch * step.0), b.ptr.add(batch * step.1), c.add(batch * m * N));
             let (rows, columns) = (b.row, b.column);
-            let right: [[T; N]; K] = if FORM == ROWS {
+            let right: [[T; N]; K] = if PIECE {
                 std::array::from_fn(|k| y.offset(k as isize * rows).cast::<[T; N]>().read())
             } else {
                 std::array::from_fn(|k| std::array::from_fn(|j| *y.offset(k as isize * rows + j as isize * columns)))
             };
             for i in 0..m {
                 let left: [T; K] = std::array::from_fn(|k| *x.offset(i as isize * a.row + k as isize * a.column));
-                let factors = |k: usize| ([left[k]; N], right[k]);
-                let sums =
-                    if FORM == HALVES { in_halves::<T, F, N>(K, factors) } else { in_order::<T, F, N>(K, factors) };
-                c.add(i * N).cast::<[T; N]>().write(sums);
+                c.add(i * N).cast::<[T; N]>().write(O::sum::<T, true, N>(K, |k| ([left[k]; N], right[k])));
             }
         }
     }

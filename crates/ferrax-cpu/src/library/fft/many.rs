@@ -20,9 +20,9 @@ pub trait Element: Constant + Fourier {
     /// The kept plan of blocks.
     fn plan(n: usize, halves: bool) -> Option<Arc<Plan<Self>>>;
     /// The kept plans of rows, of one kind each.
-    fn complex_plan(n: usize, inverse: bool) -> Arc<ComplexPlan<Self>>;
-    fn forward_plan(n: usize) -> Arc<ForwardPlan<Self>>;
-    fn backward_plan(n: usize) -> Arc<BackwardPlan<Self>>;
+    fn complex(n: usize, inverse: bool) -> Arc<ComplexPlan<Self>>;
+    fn forward(n: usize) -> Arc<ForwardPlan<Self>>;
+    fn backward(n: usize) -> Arc<BackwardPlan<Self>>;
 }
 
 macro_rules! elements {
@@ -39,17 +39,17 @@ macro_rules! elements {
                 static PLANS: Kept<(usize, bool), Option<Arc<Plan<$T>>>> = Kept::new();
                 PLANS.get((n, halves), || Plan::new(n, halves).map(Arc::new))
             }
-            fn complex_plan(n: usize, inverse: bool) -> Arc<ComplexPlan<Self>> {
+            fn complex(n: usize, inverse: bool) -> Arc<ComplexPlan<Self>> {
                 static PLANS: Kept<(usize, bool), Arc<ComplexPlan<$T>>> = Kept::new();
-                PLANS.get((n, inverse), || Arc::new(ComplexPlan::new(n, inverse)))
+                PLANS.get((n, inverse), || Arc::new(<$T>::complex_plan(n, inverse)))
             }
-            fn forward_plan(n: usize) -> Arc<ForwardPlan<Self>> {
+            fn forward(n: usize) -> Arc<ForwardPlan<Self>> {
                 static PLANS: Kept<usize, Arc<ForwardPlan<$T>>> = Kept::new();
-                PLANS.get(n, || Arc::new(ForwardPlan::new(n)))
+                PLANS.get(n, || Arc::new(<$T>::forward_plan(n)))
             }
-            fn backward_plan(n: usize) -> Arc<BackwardPlan<Self>> {
+            fn backward(n: usize) -> Arc<BackwardPlan<Self>> {
                 static PLANS: Kept<usize, Arc<BackwardPlan<$T>>> = Kept::new();
-                PLANS.get(n, || Arc::new(BackwardPlan::new(n)))
+                PLANS.get(n, || Arc::new(<$T>::backward_plan(n)))
             }
         }
     )*};

@@ -87,7 +87,7 @@ fn complex<T: Element>(
 ) -> Result<()> {
     let (way, count) = (Way::Complex { inner, inverse }, outer * inner);
     let Some(plan) = many::plan_of::<T>(way, n, count) else {
-        fft::complex(&T::complex_plan(n, inverse), from, data, (outer, n, inner), scale, SHARE);
+        fft::complex(&T::complex(n, inverse), from, data, (outer, n, inner), scale, SHARE);
         return Ok(());
     };
     assert!(
@@ -104,7 +104,7 @@ fn complex<T: Element>(
 fn forward<T: Element>(rows: &[T], n: usize, out: &mut [Complex<T>]) -> Result<()> {
     let (way, count) = (Way::Forward(n), rows.len() / n);
     let Some(plan) = many::plan_of::<T>(way, n, count) else {
-        fft::forward(&T::forward_plan(n), rows, out, SHARE);
+        fft::forward(&T::forward(n), rows, out, SHARE);
         return Ok(());
     };
     assert!(out.len() >= count * (n / 2 + 1), "the result is too short");
@@ -118,7 +118,7 @@ fn forward<T: Element>(rows: &[T], n: usize, out: &mut [Complex<T>]) -> Result<(
 fn backward<T: Element>(rows: &[Complex<T>], n: usize, out: &mut [T], scale: T) -> Result<()> {
     let (way, count) = (Way::Backward(n), rows.len() / (n / 2 + 1));
     let Some(plan) = many::plan_of::<T>(way, n, count) else {
-        fft::backward(&T::backward_plan(n), rows, out, scale, SHARE);
+        fft::backward(&T::backward(n), rows, out, scale, SHARE);
         return Ok(());
     };
     assert!(out.len() >= count * n, "the result is too short");
