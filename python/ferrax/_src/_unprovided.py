@@ -4,6 +4,10 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 
+class _UnprovidedAttribute(NotImplementedError, AttributeError):
+    """What an attribute of such a name raises: `hasattr` and inspection take it for one that is not there."""
+
+
 class _Unprovided(type):
     """The class of such names, which are classes: they can be derived from, and nothing is an instance of them."""
 
@@ -15,7 +19,7 @@ class _Unprovided(type):
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__") or "why" not in vars(cls):
             raise AttributeError(name)  # a class that is derived from one has attributes of its own alone
-        raise NotImplementedError(cls.why)
+        raise _UnprovidedAttribute(cls.why)
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return False
