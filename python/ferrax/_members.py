@@ -45,7 +45,7 @@ MEMBERS: list[tuple[type, str, str]] = [
         "__doc__ __signature__ _cache_size cache_info clear_cache eval_shape lower trace",
     ),
     (_ferrax.LinearizedFunction, "_linearized", "func"),
-    (_ferrax.VJP, "_linearized", "jaxpr"),
+    (_ferrax.VJP, "_linearized", "__repr__ jaxpr"),
     (_ferrax.Jaxpr, "_program_text", "pretty_print"),
     (_ferrax.ClosedJaxpr, "_program_text", "pretty_print"),
     (_ferrax.numpy.ufunc, "numpy._ufunc", _UFUNC),
