@@ -181,12 +181,15 @@ def split_arrays(args: Any, kwargs: Any) -> tuple[list[Any], dict[int, Any], Any
     leaves = [v[...] if _ferrax.is_reference(v) else v for v in leaves]
     arrays = (_ferrax.Array, np.ndarray, np.generic, int, float, complex, bool)
     static = {i: v for i, v in enumerate(leaves) if not (isinstance(v, arrays) or hasattr(v, "__jax_array__"))}
+    given = [v for i, v in enumerate(leaves) if i not in static]
+    # what a program hands over has no weak type, what is there at once keeps its own
+    weak = [_ferrax.is_eager() and _ferrax.weak_type(v) for v in given]
 
     def whole(values: Iterable[Any]) -> Any:
-        rest = iter(values)
+        rest = iter([_ferrax.with_weak_type(v, True) if w else v for v, w in zip(values, weak, strict=True)])
         return tree.unflatten([static[i] if i in static else next(rest) for i in range(tree.num_leaves)])
 
-    return [v for i, v in enumerate(leaves) if i not in static], static, tree, whole
+    return given, static, tree, whole
 
 
 def debug_callback(callback: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs: Any) -> None:

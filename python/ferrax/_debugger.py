@@ -12,6 +12,7 @@ import pprint
 import sys
 import traceback
 import types
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -47,7 +48,15 @@ class _Held(NamedTuple):
     leaves: list[Any]
 
 
-def stop(ordered: bool, every_frame: bool, most: int | None, stdin: Any, stdout: Any) -> None:
+def stop(
+    ordered: bool,
+    every_frame: bool,
+    most: int | None,
+    *,
+    stdin: Any = None,
+    stdout: Any = None,
+    completekey: str = "tab",
+) -> None:
     """Has the program start the debugger here.
 
     Args:
@@ -55,12 +64,14 @@ def stop(ordered: bool, every_frame: bool, most: int | None, stdin: Any, stdout:
       every_frame: whether frames of the library are shown, too.
       most: how many frames are shown; all by default.
       stdin, stdout: files that commands come from and answers go to; the process' own by default.
+      completekey: the key that completes a command's name.
     """
     operands: list[Any] = []
     frames = [_noted(frame, line, operands) for frame, line in _active(every_frame)[:most]]
 
     def run(*values: Any) -> None:
-        Debugger([f._replace(locals=_filled(f.locals, values)) for f in frames], stdin, stdout).cmdloop()
+        shown = [f._replace(locals=_filled(f.locals, values)) for f in frames]
+        Debugger(shown, stdin, stdout, completekey).cmdloop()
 
     debug_callback(run, *operands, ordered=ordered)
 
@@ -92,7 +103,9 @@ def _noted(frame: types.FrameType, line: int, operands: list[Any]) -> Frame:
 def _held(value: Any, operands: list[Any]) -> Any:
     """A variable's value, in which operands stand for arrays."""
     try:
-        leaves, tree = tree_util.tree_flatten(value)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a variable may be whatever the function needs
+            leaves, tree = tree_util.tree_flatten(value)
     except (TypeError, ValueError, RecursionError):  # keys without an order, containers that are in themselves
         return value
     places = [i for i, leaf in enumerate(leaves) if _is_operand(leaf)]
@@ -141,8 +154,8 @@ class Debugger(cmd.Cmd):
 
     prompt = "(jdb) "
 
-    def __init__(self, frames: Sequence[Frame], stdin: Any = None, stdout: Any = None):
-        super().__init__(stdin=stdin or sys.stdin, stdout=stdout or sys.stdout)
+    def __init__(self, frames: Sequence[Frame], stdin: Any = None, stdout: Any = None, completekey: str = "tab"):
+        super().__init__(completekey, stdin or sys.stdin, stdout or sys.stdout)
         self.use_rawinput = self.stdin is sys.__stdin__
         self.frames, self.at = frames, 0
 

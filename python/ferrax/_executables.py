@@ -6,15 +6,46 @@ from collections.abc import Callable
 from typing import Any
 
 from ferrax import tree_util
+from ferrax._src._unprovided import lacking
 
-__all__ = ["MeshExecutable"]
+__all__ = ["MeshComputation", "MeshExecutable"]
 
 
+def _of_compiled(name: str) -> property:
+    """What the compiled function has by a name."""
+    return property(lambda self: getattr(self._compiled, name), doc=f"As `{name}` of `jax.stages.Compiled`.")
+
+
+@lacking(
+    "as_text compile compiler_ir cost_analysis hlo stablehlo", "programs before compilation are jax.stages.Lowered"
+)
+class MeshComputation:
+    """A program of XLA's that is not compiled yet: there is none.
+
+    Raises:
+      NotImplementedError: always.
+    """
+
+    def __init__(
+        self,
+        name: Any,
+        hlo: Any,
+        const_args: Any,
+        donated_invars: Any,
+        platforms: Any,
+        compiler_options_kvs: Any,
+        device_assignment: Any,
+        **compile_args: Any,
+    ):
+        raise NotImplementedError("MeshComputation: programs before compilation are jax.stages.Lowered")
+
+
+@lacking("build_unsafe_call create_cpp_call shard_const_args", "the program runs in the core")
 class MeshExecutable:
-    """The program of a compiled function, of flat arguments and results.
+    """The program of a compiled function, of flat arguments and results; `of` makes one.
 
-    Args:
-      compiled: the compiled function.
+    Raises:
+      NotImplementedError: it is made of a program of XLA's.
 
     >>> import ferrax as jax
     >>> executable = jax.jit(lambda x: {"a": 2 * x}).lower(1).compile()._executable
@@ -22,8 +53,32 @@ class MeshExecutable:
     ([Array(6, dtype=int32, weak_type=True)], [ShapedArray(int32[], weak_type=True)])
     """
 
-    def __init__(self, compiled: Any):
-        self._compiled = compiled
+    _compiled: Any
+
+    def __init__(
+        self,
+        xla_executable: Any,
+        build_unsafe_call: Any,
+        in_avals: Any,
+        out_avals: Any,
+        in_shardings: Any,
+        out_shardings: Any,
+        kept_var_idx: Any,
+        xla_in_layouts: Any,
+        dispatch_in_layouts: Any,
+        xla_out_layouts: Any,
+        mut: Any,
+        all_args_info: Any = None,
+        unloaded_executable: Any = None,
+    ):
+        raise NotImplementedError("MeshExecutable: there are no programs of XLA's; compiled functions have one")
+
+    @classmethod
+    def of(cls, compiled: Any) -> MeshExecutable:
+        """The one of a compiled function."""
+        made = cls.__new__(cls)
+        made._compiled = compiled
+        return made
 
     @property
     def in_avals(self) -> list[Any]:
@@ -66,7 +121,11 @@ class MeshExecutable:
         """As `call`: what is unsafe of it in JAX is not here."""
         return self.call
 
-    def __getattr__(self, name: str) -> Any:
-        if name in ("as_text", "cost_analysis", "memory_analysis", "input_formats", "output_formats"):
-            return getattr(self._compiled, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+    as_text = _of_compiled("as_text")
+    cost_analysis = _of_compiled("cost_analysis")
+    input_formats = _of_compiled("input_formats")
+    input_shardings = _of_compiled("input_shardings")
+    memory_analysis = _of_compiled("memory_analysis")
+    output_formats = _of_compiled("output_formats")
+    output_shardings = _of_compiled("output_shardings")
+    runtime_executable = _of_compiled("runtime_executable")

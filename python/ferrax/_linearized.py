@@ -50,7 +50,35 @@ def _restored(listed: Any, tree: Any, wanted: Sequence[bool]) -> list[Any]:
     return leaves
 
 
-_register(_ferrax.VJP)
+def _taken_apart(pull: Any) -> tuple[list[Any], Any]:
+    """Leaves and data of a pullback; of an edited one, whose `args_res` are not the arguments, what these have."""
+    try:
+        leaves, data = pull._flatten()
+    except ValueError:  # values are to be put back before it is called
+        kept, tree = tree_util.tree_flatten(pull.args_res)
+        return [*kept, *pull.opaque_residuals], (*pull._hollow(), tree)
+    return leaves, (data, 0, None)
+
+
+def _put_together(node: Any, leaves: Sequence[Any]) -> Any:
+    data, arguments, tree = node
+    if tree is None:
+        return _ferrax.VJP._unflatten(data, list(leaves))
+    count = tree.num_leaves
+    # whatever stands for the arguments, `args_res` comes before it
+    pull = _ferrax.VJP._unflatten(data, [*[0] * arguments, *leaves[count:]])
+    pull.args_res = tree.unflatten(leaves[:count])
+    return pull
+
+
+def _shown(self: Any) -> str:
+    """The parts that can be seen and set."""
+    parts = ("in_tree", "out_tree", "args_res", "opaque_residuals")
+    return f"VJP({', '.join(f'{name}={getattr(self, name)!r}' for name in parts)})"
+
+
+_ferrax.VJP.__repr__ = _shown  # type: ignore[method-assign]
+tree_util.register_pytree_node(_ferrax.VJP, _taken_apart, _put_together)
 _register(_ferrax.LinearizedFunction)
 
 

@@ -29,6 +29,13 @@ MEMBERS: list[tuple[type, str, str]] = [
     (_ferrax.PRNGKeyArray, "random._native_keys", "_base_array _impl"),
     # which arrays that are not traced bring themselves
     (_ferrax.Tracer, "numpy._methods", "T item mT"),
+    (_ferrax.Tracer, "_tracer_members", "dimension_as_value full_lower get_referent to_concrete_value"),
+    (_ferrax.JVPTracer, "_tracer_members", "__signature__ cur_qdd type_state"),
+    (
+        _ferrax.DynamicJaxprTracer,
+        "_tracer_members",
+        "__signature__ aval_mutable_qdd cur_qdd get_const mutable_qdd parent val",
+    ),
     (_ferrax.Device, "_devices", "__doc__ addressable_memories client default_memory memory"),
     (_ferrax.ShapedArray, "_api", "sharding"),
     (_ferrax.SingleDeviceSharding, "sharding._named", "__doc__"),
@@ -38,7 +45,7 @@ MEMBERS: list[tuple[type, str, str]] = [
         "__doc__ __signature__ _cache_size cache_info clear_cache eval_shape lower trace",
     ),
     (_ferrax.LinearizedFunction, "_linearized", "func"),
-    (_ferrax.VJP, "_linearized", "jaxpr"),
+    (_ferrax.VJP, "_linearized", "__repr__ jaxpr"),
     (_ferrax.Jaxpr, "_program_text", "pretty_print"),
     (_ferrax.ClosedJaxpr, "_program_text", "pretty_print"),
     (_ferrax.numpy.ufunc, "numpy._ufunc", _UFUNC),
@@ -49,3 +56,9 @@ def defer_all() -> None:
     """Puts placeholders into the classes."""
     for cls, file, names in MEMBERS:
         defer_members(cls, file, names)
+    _ferrax.ArrayImpl.__slots__ = ("__weakref__",)  # type: ignore[attr-defined]
+    _ferrax.ArrayImpl.__del__ = _released  # type: ignore[method-assign]
+
+
+def _released(self: object) -> None:
+    """Does nothing: the core frees an array's memory when nobody holds it any more."""

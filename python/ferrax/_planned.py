@@ -11,11 +11,6 @@ import types
 from opcode import opmap
 
 PLANNED: dict[str, frozenset[str]] = {
-    "ferrax.experimental": frozenset(
-        [
-            "EArray",
-        ]
-    ),
     "ferrax.experimental.pallas": frozenset(
         [
             "core_map",
@@ -53,10 +48,8 @@ MODULES = frozenset(
         "ferrax.experimental.pallas.ops.tpu.ragged_paged_attention",
         "ferrax.experimental.pallas.ops.tpu.random",
         "ferrax.experimental.pallas.tpu_sc",
-        "ferrax.experimental.profiler",
         "ferrax.experimental.transfer",
         "ferrax.extend.mlir",
-        "ferrax.extend.sharding",
     ]
 )
 
@@ -64,16 +57,16 @@ MODULES = frozenset(
 class MissingFeatureError(NotImplementedError):
     """A name or a module of JAX's interface was asked for that ferrax does not have yet.
 
-    As an attribute (``ferrax.experimental.EArray``) it is missing for ``hasattr`` and ``getattr`` with a default: the
-    exception is an ``AttributeError``, too. In an import statement (``import ferrax.cloud_tpu_init``, ``from
-    ferrax.experimental import EArray``) it is a ``ModuleNotFoundError``, so that ``except ImportError`` and
-    ``pytest.importorskip`` take it as any missing module.
+    As an attribute (``ferrax.experimental.pallas.kernel``) it is missing for ``hasattr`` and ``getattr`` with a
+    default: the exception is an ``AttributeError``, too. In an import statement (``import ferrax.cloud_tpu_init``,
+    ``from ferrax.experimental.pallas import kernel``) it is a ``ModuleNotFoundError``, so that ``except ImportError``
+    and ``pytest.importorskip`` take it as any missing module.
 
     Args:
       message: the text.
 
     >>> import ferrax
-    >>> hasattr(ferrax.experimental, "EArray")
+    >>> hasattr(ferrax.experimental.pallas, "kernel")
     False
     >>> try:
     ...     import ferrax.cloud_tpu_init

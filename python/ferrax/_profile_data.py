@@ -14,7 +14,15 @@ from typing import Any
 
 from ferrax._memory_profile import bytes_field, number_field
 
-__all__ = ["ProfileData", "ProfileEvent", "ProfileLine", "ProfilePlane", "written"]
+__all__ = [
+    "ProfileData",
+    "ProfileEvent",
+    "ProfileLine",
+    "ProfilePlane",
+    "message_fields",
+    "packed_numbers",
+    "written",
+]
 
 _SIGNED = 1 << 63
 
@@ -100,11 +108,11 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         shift, at = shift + 7, at + 1
         if not data[at - 1] & 0x80:
             return value, at
-    raise ValueError("the bytes are no profile: a number does not end")
+    raise ValueError("the bytes are no profile or other message: a number does not end")
 
 
-def _fields(data: bytes) -> dict[int, list[Any]]:
-    """The values of each field, in order."""
+def message_fields(data: bytes) -> dict[int, list[Any]]:
+    """The values of each field of a protocol buffer, in order."""
     out: dict[int, list[Any]] = collections.defaultdict(list)
     at = 0
     while at < len(data):
@@ -116,9 +124,22 @@ def _fields(data: bytes) -> dict[int, list[Any]]:
         else:
             size, at = _varint(data, at) if kind == 2 else ({1: 8, 5: 4}.get(kind), at)
             if size is None or at + size > len(data):
-                raise ValueError(f"the bytes are no profile: field {key >> 3} is of no kind, or longer than they are")
+                raise ValueError(f"the bytes are no profile or other message: field {key >> 3} has no kind, or no end")
             value, at = data[at : at + size], at + size
         out[key >> 3].append(value)
+    return out
+
+
+def packed_numbers(values: Iterable[Any]) -> list[int]:
+    """The numbers of a field that repeats: each by itself, or bytes that hold several."""
+    out: list[int] = []
+    for value in values:
+        at = 0
+        while isinstance(value, bytes) and at < len(value):
+            number, at = _varint(value, at)
+            out.append(number)
+        if isinstance(value, int):
+            out.append(value)
     return out
 
 
@@ -142,12 +163,12 @@ class _Tables:
 
     @staticmethod
     def _names(entries: Iterable[bytes]) -> dict[int, str]:
-        pairs = ((e, _fields(_one(e, 2, b""))) for e in map(_fields, entries))
+        pairs = ((e, message_fields(_one(e, 2, b""))) for e in map(message_fields, entries))
         return {_one(e, 1, 0): _text(named, 4) or _text(named, 2) for e, named in pairs}
 
     def said(self, stats: Iterable[bytes]) -> Iterator[tuple[str, Any]]:
         """What is said, with its names."""
-        for stat in map(_fields, stats):
+        for stat in map(message_fields, stats):
             (number,) = [n for n in range(2, 8) if n in stat] or (0,)
             value = _one(stat, number, None)
             if number == 2:
@@ -173,7 +194,7 @@ class ProfileEvent:
     """
 
     def __init__(self, data: bytes, line_ns: int, tables: _Tables):
-        self._fields, self._tables = _fields(data), tables
+        self._fields, self._tables = message_fields(data), tables
         self._line_ns = line_ns
 
     @property
@@ -206,7 +227,7 @@ class ProfileLine:
     """A line of a plane: the events of one thread or stream."""
 
     def __init__(self, data: bytes, tables: _Tables):
-        self._fields, self._tables = _fields(data), tables
+        self._fields, self._tables = message_fields(data), tables
 
     @property
     def name(self) -> str:
@@ -229,7 +250,7 @@ class ProfilePlane:
     """
 
     def __init__(self, data: bytes):
-        self._fields = _fields(data)
+        self._fields = message_fields(data)
         self._tables = _Tables(self._fields)
 
     @property
@@ -263,7 +284,7 @@ class ProfileData:
     """
 
     def __init__(self, serialized_xspace: bytes):
-        self._planes = [ProfilePlane(p) for p in _fields(serialized_xspace)[1]]
+        self._planes = [ProfilePlane(p) for p in message_fields(serialized_xspace)[1]]
 
     @classmethod
     def from_file(cls, proto_file_path: os.PathLike[str] | str) -> ProfileData:
@@ -287,6 +308,18 @@ class ProfileData:
     def from_text_proto(text: str) -> ProfileData:
         """Not there: raises `NotImplementedError`."""
         raise NotImplementedError("ProfileData.from_text_proto is not implemented: profiles are read from bytes")
+
+    @staticmethod
+    def text_proto_to_serialized_xspace(text: str) -> bytes:
+        """Not there: raises `NotImplementedError`."""
+        raise NotImplementedError(
+            "ProfileData.text_proto_to_serialized_xspace is not implemented: profiles are read from bytes"
+        )
+
+    @staticmethod
+    def from_raw_cpp_ptr(capsule: Any) -> ProfileData:
+        """Not there: raises `NotImplementedError`."""
+        raise NotImplementedError("ProfileData.from_raw_cpp_ptr is not implemented: profiles are read from bytes")
 
     @property
     def planes(self) -> Iterator[ProfilePlane]:

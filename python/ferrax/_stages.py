@@ -616,7 +616,7 @@ class Compiled(_Stage):
     def _executable(self) -> Any:
         from ferrax._executables import MeshExecutable
 
-        return MeshExecutable(self)
+        return MeshExecutable.of(self)
 
 
 def function_of(compiled: Compiled) -> tuple[str, Any, Sequence[bool], bool]:

@@ -118,8 +118,12 @@ _MOVED = frozenset(
 #: Names that JAX is about to take away; they are in `ferrax._src.core`.
 _DEPRECATED = frozenset(
     [
+        "JaxprPpContext",
+        "JaxprPpSettings",
         "OutputType",
         "abstract_token",
+        "aval_mapping_handlers",
+        "call",
         "concretization_function_error",
         "custom_typechecks",
         "is_concrete",

@@ -802,5 +802,7 @@ def linear_call(
 
 custom_jvp_call_p = _built_in("custom_jvp_call")
 custom_vjp_call_p = _built_in("custom_vjp_call")
+# no program has it: what custom rules keep is the core's
+remat_opt_p = _built_in("remat_opt")
 
 _expose(globals())

@@ -244,8 +244,7 @@ def breakpoint(
     num_frames: int | None = None,
     ordered: bool = False,
     token: Any = None,
-    stdin: Any = None,
-    stdout: Any = None,
+    **kwargs: Any,
 ) -> None:
     """Stops when the program reaches this point, and reads commands from the terminal.
 
@@ -258,9 +257,11 @@ def breakpoint(
       num_frames: how many frames are kept; all by default.
       ordered: whether stops keep their order.
       token: accepted for compatibility.
-      stdin, stdout: files that commands come from and answers go to; the process' own by default.
+      **kwargs: options of the debugger: `stdin` and `stdout`, files that commands come from and answers go to, the
+        process' own by default, and `completekey`, the key that completes a command's name (`"tab"`).
 
     Raises:
+      TypeError: the debugger has no such option.
       NotImplementedError: another backend is asked for.
 
     >>> import ferrax as jax
@@ -271,7 +272,7 @@ def breakpoint(
         raise NotImplementedError(f"debug.breakpoint with backend={backend!r} is not implemented; there is 'cli'")
     from ferrax._debugger import stop
 
-    stop(ordered, not filter_frames, num_frames, stdin, stdout)
+    stop(ordered, not filter_frames, num_frames, **kwargs)
 
 
 _expose(globals())

@@ -61,20 +61,32 @@ class ProfileOptions:
     `host_tracer_level` of 0 leaves the spans of annotations out, `session_id` names the folder of the trace. Calls of
     Python functions are in no trace, whatever `python_tracer_level` says. Nothing heeds the others.
 
+    Attributes:
+      duration_ms, enable_hlo_proto, host_tracer_level, include_dataset_ops, python_tracer_level: as above.
+      raise_error_on_start_failure, repository_path, session_id, start_timestamp_ns: likewise.
+      advanced_configuration: further options by name.
+
     >>> import ferrax as jax
     >>> options = jax.profiler.ProfileOptions()
     >>> options.host_tracer_level = 0
     """
 
+    duration_ms = start_timestamp_ns = 0
+    enable_hlo_proto = include_dataset_ops = True
+    host_tracer_level = 2
+    python_tracer_level = 1
+    raise_error_on_start_failure = False
+    repository_path = session_id = ""
+    # an object has a dictionary of its own
+    advanced_configuration: dict[str, Any] = {}  # noqa: RUF012
+
     def __init__(self) -> None:
-        self.host_tracer_level = 2
-        self.python_tracer_level = 1
-        self.session_id = ""
-        self.enable_hlo_proto = self.include_dataset_ops = True
-        self.raise_error_on_start_failure = False
-        self.duration_ms = self.start_timestamp_ns = 0
-        self.repository_path = ""
-        self.advanced_configuration: dict[str, Any] = {}
+        self.advanced_configuration = {}
+
+
+_UNHEEDED = [name for name in vars(ProfileOptions) if not name.startswith("_")]
+for _name in ("host_tracer_level", "python_tracer_level", "session_id"):
+    _UNHEEDED.remove(_name)
 
 
 def _checked(options: ProfileOptions | None) -> ProfileOptions:
@@ -82,7 +94,7 @@ def _checked(options: ProfileOptions | None) -> ProfileOptions:
     options, plain = ProfileOptions() if options is None else options, ProfileOptions()
     if not isinstance(options, ProfileOptions):
         raise TypeError(f"profiler_options must be a ProfileOptions, got {type(options).__name__}")
-    for name in vars(plain).keys() - {"host_tracer_level", "python_tracer_level", "session_id"}:
+    for name in _UNHEEDED:
         if getattr(options, name) != getattr(plain, name):
             raise NotImplementedError(f"ProfileOptions.{name} is not implemented: nothing would heed it")
     return options

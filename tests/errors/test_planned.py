@@ -109,10 +109,10 @@ def test_optional_features_fall_back():
         jax2tf = None
     assert jax2tf is None
     try:
-        from ferrax.experimental import EArray
+        from ferrax.experimental.pallas import core_map
     except ImportError:
-        EArray = None
-    assert EArray is None
+        core_map = None
+    assert core_map is None
 
 
 def test_the_text_points_to_the_class():

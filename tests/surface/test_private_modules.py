@@ -66,7 +66,6 @@ WITHOUT = [
     ("debugger.web_debugger", "WebDebugger"),
     ("cudnn.scaled_matmul_stablehlo", "quantize shape_normalization"),
     ("cudnn.fused_attention_stablehlo", "dot_product_attention"),
-    ("earray", "EArray"),
     ("numpy.util", "_broadcast_arrays _where"),
     ("tree_util", "tracing_registry dispatch_registry"),
     ("export.serialization", "serialize deserialize"),

@@ -21,7 +21,7 @@ from ferrax._src.random import prng
 from ferrax.experimental.key_reuse import _core as key_reuse
 
 NOTHING_HERE = [
-    ("ferrax._src.op_shardings", "is_op_sharding_replicated op_sharding_to_indices"),
+    ("ferrax._src.op_shardings", "is_op_sharding_replicated"),
     ("ferrax._src.state.types", "StateEffect get_ref_state_effects"),
     ("ferrax._src.state.discharge", "register_discharge_rule"),
     ("ferrax._src.state.indexing", "NDIndexer Slice"),

@@ -222,6 +222,47 @@ def test_kept_arguments_can_be_exchanged():
         np.testing.assert_allclose(ours, theirs, rtol=1e-6)
 
 
+def test_kept_arguments_can_be_taken_out_and_put_back():
+    """A pullback without its weights is a tree of what else it keeps, which programs and custom rules hand on."""
+
+    def program(j):
+        w, x = j.numpy.asarray(W), j.numpy.asarray(X)
+        f = layer(j)
+        y, pull = j.vjp(f, w, x)
+        pull.args_res[0] = None
+        leaves, tree = j.tree.flatten(pull)
+        again = j.tree.unflatten(tree, leaves)
+        assert again.args_res[0] is None and len(leaves) == len(j.tree.leaves(j.vjp(f, w, x)[1])) - 1
+
+        def restored(p, w, y):
+            p.args_res[0] = w
+            return p(y)
+
+        outs = [*restored(again, w, y), *j.jit(restored)(j.tree.unflatten(tree, leaves), w, y)]
+
+        @j.custom_vjp
+        def g(w, x):
+            return f(w, x)
+
+        def fwd(w, x):
+            y, pull = j.vjp(f, w, x)
+            pull.args_res = [{"out": None}, pull.args_res[1]]
+            return y, (pull, w)
+
+        g.defvjp(fwd, lambda kept, ct: restored(*kept, ct))
+        for k in (g, j.jit(g)):
+            outs += j.grad(lambda w, x, k=k: (k(w, x) ** 2).sum(), (0, 1))(w, x)
+        return outs
+
+    for ours, theirs in zip(*both(program), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
+def test_pullbacks_show_their_parts():
+    text = repr(ferrax.vjp(lambda x, y: x + y, 1.0, ferrax.numpy.ones(2))[1])
+    assert text.startswith("VJP(in_tree=PyTreeDef((*, *)), out_tree=PyTreeDef(*), args_res=[NotNeeded(), NotNeeded()]")
+
+
 def test_exchanged_arguments_must_be_there():
     w, x = ferrax.numpy.asarray(W), ferrax.numpy.asarray(X)
     y, pull = ferrax.vjp(lambda w, x: x @ w, w, x)

@@ -157,3 +157,30 @@ def test_host_code_with_effects_is_not_called_again(ordered):
     assert float(jax.checkpoint(f)(2.0, np.float32(3))) == 4
     with pytest.raises(NotImplementedError, match="Effects not supported in partial-eval of `checkpoint`"):
         jax.grad(jax.checkpoint(f))(2.0, np.float32(3))
+
+
+def test_values_that_are_shown_at_once_keep_their_weak_types():
+    oracle = pytest.importorskip("jax")
+
+    def shown(j, run):
+        seen = []
+        run(j, lambda *args: j.debug.callback(lambda *a: seen.append(a), *args))
+        j.effects_barrier()
+        return [[str(x.dtype) + str(x.weak_type) for x in args] for args in seen]
+
+    runs = [
+        lambda j, show: show(3, 2.0, True, 1j, j.numpy.asarray(1), j.numpy.ones(1)),
+        lambda j, show: j.vmap(lambda x: show(x, 3, j.numpy.asarray(2.0)))(j.numpy.arange(2)),
+        lambda j, show: j.grad(lambda x: (show(x, 3), x)[1])(1.0),
+        lambda j, show: j.jit(lambda x: show(x, 3))(1),
+    ]
+    for run in runs:
+        assert shown(jax, run) == shown(oracle, run)
+
+
+def test_printed_trees_show_weak_types(capsys):
+    for j in (jax, pytest.importorskip("jax")):
+        j.debug.print("{} {}", [1], {"a": j.numpy.asarray(1.0)})
+        j.effects_barrier()
+    ours, theirs = capsys.readouterr().out.splitlines()
+    assert ours == theirs

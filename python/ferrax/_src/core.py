@@ -11,6 +11,8 @@ import numpy as np
 from ferrax import _ferrax, core as _core, dtypes
 from ferrax._api import typeof as typeof
 from ferrax._avals import AbstractValue
+from ferrax._high_types import AvalMutableQDD as AvalMutableQDD, AvalQDD as AvalQDD
+from ferrax._pretty import JaxprPpContext as JaxprPpContext, JaxprPpSettings as JaxprPpSettings
 from ferrax._shapes import is_symbolic_dim as is_symbolic_dim, max_dim as max_dim, static_size
 from ferrax._src._public import names_of
 from ferrax._src._unprovided import unprovided_names
@@ -334,9 +336,9 @@ def _public(name: str) -> Any:
 
 __getattr__ = unprovided_names(
     __name__,
-    "AvalMutableQDD AvalQDD ClosedCallPrimitive EvalTrace InputType JaxprPpContext "
-    "JaxprPpSettings ManualAxisType MemorySpace MutableTypecheckVal NamedAxisEffect QuasiDynamicData "
-    "array_ref_effect aval_mapping_handlers cur_aval_qdd cur_qdd freeze_p internal_mutable_array_effect "
+    "ClosedCallPrimitive EvalTrace InputType "
+    "ManualAxisType MemorySpace MutableTypecheckVal NamedAxisEffect QuasiDynamicData "
+    "array_ref_effect cur_aval_qdd cur_qdd freeze_p internal_mutable_array_effect "
     "pp_eqn_rules pp_jaxpr ref_p reset_trace_state",
     "it is part of how JAX traces, and ferrax's core traces",
     _public,

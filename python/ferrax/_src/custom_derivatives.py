@@ -8,7 +8,7 @@ from ferrax._src._unprovided import unprovided_names
 
 __getattr__ = unprovided_names(
     __name__,
-    "optimize_remat_of_custom_vjp_fwd remat_opt_p",
+    "optimize_remat_of_custom_vjp_fwd",
     "what custom rules keep is the core's",
     names_of(__name__, "ferrax.custom_derivatives"),
 )

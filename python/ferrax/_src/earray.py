@@ -1,9 +1,5 @@
 """Arrays of types that users define."""
 
-from ferrax._src._unprovided import unprovided_names
+from ferrax.experimental._extended_arrays import EArray as EArray
 
-__getattr__ = unprovided_names(
-    __name__,
-    "EArray",
-    "arrays of extended dtypes are random keys, of ferrax._src.random.prng.PRNGKeyArray",
-)
+__all__ = ["EArray"]

@@ -8,6 +8,7 @@ from ferrax._high_values import cur_qdd as cur_qdd
 from ferrax._lazy import defer as _defer
 
 if _TYPE_CHECKING:
+    from ferrax.experimental._extended_arrays import EArray as EArray
     from ferrax.experimental import array_serialization as array_serialization
     from ferrax.experimental import buffer_callback as buffer_callback
     from ferrax.experimental import checkify as checkify
@@ -26,6 +27,7 @@ if _TYPE_CHECKING:
     from ferrax.experimental import ode as ode
     from ferrax.experimental import pallas as pallas
     from ferrax.experimental import pjit as pjit
+    from ferrax.experimental import profiler as profiler
     from ferrax.experimental import random as random
     from ferrax.experimental import rnn as rnn
     from ferrax.experimental import roofline as roofline
@@ -57,6 +59,7 @@ multihost_utils
 ode
 pallas
 pjit
+profiler
 random
 rnn
 roofline
@@ -69,4 +72,4 @@ topologies
 xla_metadata
 """
 
-_defer(globals(), {}, _SUBMODULES)
+_defer(globals(), {"_extended_arrays": "EArray"}, _SUBMODULES)

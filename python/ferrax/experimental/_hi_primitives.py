@@ -17,6 +17,7 @@ import numpy as np
 
 from ferrax import _ferrax, tree_util
 from ferrax._derivatives import jvp as _jvp
+from ferrax._prefixes import prefix_leaves
 from ferrax._primitives import (
     AxisData,
     Primitive,
@@ -28,7 +29,9 @@ from ferrax._primitives import (
     zeros_of,
 )
 from ferrax.dtypes import issubdtype
+from ferrax.extend.core._traces import trace_at_work
 from ferrax.interpreters.mlir import lower_fun, register_lowering
+from ferrax.interpreters.partial_eval import dce_rules
 
 __all__ = ["GradAccum", "Mapped", "NullAccum", "VJPHiPrimitive"]
 
@@ -70,6 +73,11 @@ class NullAccum(GradAccum):
         """Adds nothing."""
 
 
+def _recorded(leaf: Any) -> bool:
+    """Whether a leaf is what programs record: a value of theirs, or one that is known."""
+    return not _ferrax.is_tracer(leaf) or isinstance(leaf, _ferrax.DynamicJaxprTracer)
+
+
 def _same_rule(name: str, cls: type) -> bool:
     """Whether a class leaves a rule as the base has it."""
     return getattr(cls, name) is getattr(VJPHiPrimitive, name)
@@ -82,6 +90,9 @@ class VJPHiPrimitive:
     types), `out_aval` (that of the result) and `params` (a dictionary of hashable values, which become attributes), and
     then calls `super().__init__()`. It defines `expand`, and those of the other methods whose transformations it is to
     support. Its instances are called with the arguments.
+
+    Attributes:
+      effects: what a call does besides giving its result, the effects of its equation; none unless a class sets some.
 
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> class Steep(jax.experimental.hijax.VJPHiPrimitive):
@@ -101,6 +112,7 @@ class VJPHiPrimitive:
     in_avals: tuple[Any, ...]
     out_aval: Any
     params: dict[str, Any]
+    effects: frozenset[Any] = frozenset()
 
     def __init__(self) -> None:
         for name in ("in_avals", "out_aval", "params"):
@@ -111,6 +123,10 @@ class VJPHiPrimitive:
         self.in_avals_flat, self.in_tree = tree_util.tree_flatten(self.in_avals)
         self.out_avals_flat, self.out_tree = tree_util.tree_flatten(self.out_aval)
         vars(self).update(self.params)
+        self.check(*self.in_avals)
+
+    def check(self, *arg_tys: Any) -> None:
+        """Raises where the types of the arguments do not suit; a class of primitives says when."""
 
     def expand(self, *args: Any) -> Any:
         """The result, computed by functions of arrays."""
@@ -158,14 +174,47 @@ class VJPHiPrimitive:
         """Adds cotangents to the `GradAccum`s among the arguments, in which the operation is linear."""
         raise self._missing("transpose", "transpose")
 
-    def __call__(self, *args: Any) -> Any:
+    def dce(self, used_outs: Any) -> tuple[Any, Any, Any]:
+        """What is left where some results are not needed, for `dce_jaxpr`: all of it, or nothing where none is.
+
+        Args:
+          used_outs: whether each array of the result is needed, a tree like it.
+
+        Returns:
+          `(which arguments stay, which results are made, the primitive)`, prefixes of their trees; None for no
+          primitive.
+        """
+        used = any(tree_util.tree_leaves(used_outs))
+        return used, used, self if used else None
+
+    def remat(self, policy: Any, *args: Any) -> tuple[Any, Any]:
+        """`(result, what computes it again)`; nobody asks for it, as `checkpoint` computes the operation again."""
+        return self(*args), self
+
+    def staging(self, trace: Any, source_info: Any, *args: Any) -> Any:
+        """The result where the operation is recorded in a program: an equation; a class may record others.
+
+        Args:
+          trace: the transformation that records.
+          source_info: None.
+          *args: the arguments.
+        """
+        return self.out_tree.unflatten(call_hi_primitive_p.bind(*self._leaves(args), _prim=self))
+
+    def _leaves(self, args: tuple[Any, ...]) -> list[Any]:
         leaves, tree = tree_util.tree_flatten(args)
         if tree != self.in_tree:
             raise TypeError(f"{self!r} takes arguments of the structure {self.in_tree}, got {tree}")
+        return leaves
+
+    def __call__(self, *args: Any) -> Any:
+        leaves = self._leaves(args)
         if any(getattr(a, "is_high", False) for a in (*self.in_avals_flat, *self.out_avals_flat)):
             from ferrax.experimental._high_primitives import apply
 
             return apply(self, args, leaves)
+        if not (_same_rule("staging", type(self)) or _ferrax.is_eager()) and all(map(_recorded, leaves)):
+            return self.staging(trace_at_work(), None, *args)
         return self.out_tree.unflatten(call_hi_primitive_p.bind(*leaves, _prim=self))
 
     def defines(self, name: str) -> bool:
@@ -177,7 +226,7 @@ class VJPHiPrimitive:
 
     def _key(self) -> Any:
         types = (*self.in_avals_flat, self.in_tree, *self.out_avals_flat, self.out_tree)
-        return type(self), types, tuple(sorted(self.params.items(), key=lambda item: item[0]))
+        return type(self), types, self.effects, tuple(sorted(self.params.items(), key=lambda item: item[0]))
 
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, VJPHiPrimitive) and self._key() == other._key()
@@ -274,7 +323,7 @@ def _pulled(prim: VJPHiPrimitive, res: Any, outgrad: Any, wanted: Sequence[bool]
 call_hi_primitive_p = Primitive("call_hi_primitive")
 call_hi_primitive_p.multiple_results = True
 call_hi_primitive_p.def_impl(lambda *leaves, _prim: _prim._expanded(*leaves))
-call_hi_primitive_p.def_abstract_eval(lambda *_, _prim: list(_prim.out_avals_flat))
+call_hi_primitive_p.def_effectful_abstract_eval(lambda *_, _prim: (list(_prim.out_avals_flat), _prim.effects))
 register_lowering(call_hi_primitive_p, lower_fun(lambda *leaves, _prim: _prim._expanded(*leaves)))
 
 
@@ -314,6 +363,20 @@ def _differentiated(leaves: Any, tangents: Any, *, _prim: VJPHiPrimitive) -> tup
     return outs, linearized_p.bind(*kept, *primals, *linear, _of=meta)
 
 
+def _needed(used_outputs: list[bool], eqn: Any) -> tuple[list[bool], Any]:
+    """What `dce_jaxpr` leaves of an equation: the primitive's own word."""
+    prim = eqn.params["_prim"]
+    used, made, left = prim.dce(prim.out_tree.unflatten(used_outputs))
+    if left is None:
+        return [False] * len(eqn.invars), None
+    operands = prefix_leaves(used, prim.in_avals)
+    results = prefix_leaves(made, prim.out_aval)
+    invars = [v for v, on in zip(eqn.invars, operands, strict=True) if on]
+    outvars = [v for v, on in zip(eqn.outvars, results, strict=True) if on]
+    return operands, eqn.replace(invars=invars, outvars=outvars, params={"_prim": left})
+
+
+dce_rules[call_hi_primitive_p] = _needed
 fancy_primitive_batchers[call_hi_primitive_p] = _batched
 primitive_jvps[call_hi_primitive_p] = _differentiated
 primitive_transposes[call_hi_primitive_p] = _transposed

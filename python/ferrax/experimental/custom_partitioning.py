@@ -14,7 +14,9 @@ from typing import Any
 
 from ferrax import _ferrax, tree_util
 from ferrax._boundary import expose as _expose
+from ferrax._composites import Composite
 from ferrax._shape_dtype import ShapeDtypeStruct
+from ferrax.core import eval_jaxpr
 from ferrax.sharding import _propagation
 from ferrax.sharding._entries import free
 
@@ -295,6 +297,16 @@ def str_to_sdy_sharding_rule(
         permutation_factors=permutation_factors,
         **factor_sizes,
     )
+
+
+def _whole(*args: Any, call: Any, **_: Any) -> list[Any]:
+    """The function itself on whole arrays; the other parameters say how arrays are divided."""
+    return list(eval_jaxpr(call.jaxpr, call.consts, *args))
+
+
+#: JAX's primitive: a function that says how its arrays are divided. Programs of `custom_partitioning` functions do not
+#: have it, as their rules are kept apart.
+custom_partitioning_p = Composite("custom_partitioning", _whole, multiple_results=True)
 
 
 class _Site:

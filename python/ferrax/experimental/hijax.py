@@ -13,7 +13,8 @@ from typing import Any
 from ferrax._avals import aval_method as aval_method, aval_property as aval_property
 from ferrax._boundary import expose as _expose
 from ferrax._core import ShapedArray as ShapedArray
-from ferrax._high_values import register as _register, run as _run
+from ferrax._high_types import AvalMutableQDD as AvalMutableQDD, AvalQDD as AvalQDD
+from ferrax._high_values import cur_qdd as _cur_qdd, register as _register, run as _run
 from ferrax._lazy import lend as _lend
 from ferrax._primitives import Primitive, Zero
 from ferrax.core import AbstractValue as AbstractValue
@@ -22,6 +23,8 @@ from ferrax.interpreters.ad import instantiate_zeros as instantiate_zeros, is_un
 
 __all__ = [
     "AbstractValue",
+    "AvalMutableQDD",
+    "AvalQDD",
     "HiPrimitive",
     "HiPspec",
     "HiType",
@@ -137,6 +140,36 @@ class MutableHiType(AbstractValue):
     is_high = property(lambda self: True, doc="Whether programs hold other values than this one for it: yes.")
     has_qdd = property(lambda self: True, doc="Whether the type has states: yes.")
     is_writer = False
+    type_state = aval_method(_cur_qdd)
+
+    def _asked(self, name: str) -> NotImplementedError:
+        return NotImplementedError(f"{type(self).__name__} does not define {name}")
+
+    def new_from_loval(self, state: Any, /, *vals: Any) -> Any:
+        """The value that arrays stand for, in a state; a class of types says which."""
+        raise self._asked("new_from_loval")
+
+    def read_loval(self, state: Any, val: Any, /) -> list[Any]:
+        """The arrays that stand for a value in a state; a class of types says which."""
+        raise self._asked("read_loval")
+
+    def read_loval_in(self, state: Any, val: Any, /) -> Any:
+        """The arrays that stand for a value, as an operand: those of `read_loval`."""
+        return self.read_loval(state, val)
+
+    def read_loval_out(self, state: Any, val: Any, /) -> Any:
+        """The arrays that stand for a value, as a result: a `FlatTree` of those of `read_loval`."""
+        from ferrax._src._flat_tree import FlatTree
+
+        return FlatTree.flatten(self.read_loval(state, val))
+
+    def update_from_loval(self, state: Any, val: Any, /, *lo_vals: Any) -> None:
+        """Has a value stand for other arrays, in a state; a class of types says how."""
+        raise self._asked("update_from_loval")
+
+    def update_from_loval2(self, state: Any, val: Any, lo_vals_ft: Any, /) -> None:
+        """As `update_from_loval`, of a `FlatTree` of arrays."""
+        self.update_from_loval(state, val, *lo_vals_ft.unflatten())
 
 
 class HiPrimitive(Primitive):
@@ -168,6 +201,14 @@ class HiPrimitive(Primitive):
     def to_lojax(self, *args: Any, **params: Any) -> Any:
         """The result, computed by functions of arrays; a class of primitives says how."""
         raise NotImplementedError(f"{type(self).__name__} defines neither impl nor to_lojax")
+
+    def jvp(self, primals: Any, tangents: Any, **params: Any) -> Any:
+        """The result and its tangent; a class of primitives says which, for those who ask."""
+        raise NotImplementedError(f"{type(self).__name__} does not define jvp")
+
+    def transpose(self, *args: Any, **params: Any) -> Any:
+        """The cotangents of the operands; a class of primitives says which, for those who ask."""
+        raise NotImplementedError(f"{type(self).__name__} does not define transpose")
 
 
 class _EffectTypes:

@@ -14,14 +14,18 @@ from ferrax._boundary import expose as _expose
 from ferrax._core import typeof
 from ferrax._evaluate import traced
 from ferrax._lazy import lend as _lend
-from ferrax.experimental._jet_rules import Jet, jet_rules, run
+from ferrax.core import Trace, Tracer
+from ferrax.experimental._jet_rules import Jet, OwnRule, jet_rules, run
 from ferrax.experimental._series import factorial, from_derivative
-from ferrax.extend.core import TraceTag
+from ferrax.extend.core import TraceTag, set_current_trace
 from ferrax.extend.linear_util import transformation2, transformation_with_aux2
 
 __all__ = [
+    "JetTrace",
+    "JetTracer",
     "ZeroSeries",
     "ZeroTerm",
+    "call_param_updaters",
     "def_comp",
     "def_deriv",
     "deflinear",
@@ -250,6 +254,123 @@ def traceable(f: Callable[..., Any], store: Any, in_tree_def: Any, *primals_and_
     leaves, tree = tree_util.tree_flatten(f(primals, series))
     store.store(tree)
     return leaves
+
+
+# --- values with series, for libraries that run functions on them
+
+
+class JetTracer(Tracer):
+    """A value with its series, in a function that runs under a `JetTrace`. `jet` itself makes none.
+
+    Args:
+      trace: the trace that it belongs to.
+      primal: the value.
+      terms: the list of its coefficients, some of which may be `zero_term`; or `zero_series`.
+
+    >>> import ferrax as jax
+    >>> from ferrax.experimental import jet
+    >>> with jax.extend.core.take_current_trace() as parent:
+    ...     trace = jet.JetTrace(jax.extend.core.TraceTag(), parent, 2)
+    ...     with jax.extend.core.set_current_trace(trace):
+    ...         out = jet.JetTracer(trace, 3.0, [1.0, 0.0]) ** 2
+    >>> print(out.primal, *out.terms)
+    9.0 6.0 1.0
+    """
+
+    __slots__ = ("primal", "terms")
+
+    def __init__(self, trace: Any, primal: Any, terms: Any):
+        super().__init__(trace, typeof(primal))
+        self.primal, self.terms = primal, terms
+
+    def full_lower(self) -> Any:
+        """The value alone where it does not move, else the tracer itself."""
+        still = self.terms is zero_series or all(t is zero_term for t in self.terms)
+        return self.primal if still else self
+
+
+class JetTrace(Trace):
+    """The run of a function on values with series; operations follow the rules of `jet_rules`.
+
+    Args:
+      tag: marks its values.
+      parent_trace: the trace at work before.
+      order: the length of series.
+
+    >>> import ferrax as jax
+    >>> from ferrax.experimental import jet
+    >>> with jax.extend.core.take_current_trace() as parent:
+    ...     print(jet.JetTrace(jax.extend.core.TraceTag(), parent, 2).to_primal_terms_pair(1.0))
+    (1.0, zero_series)
+    """
+
+    __slots__ = ("order", "parent_trace", "tag")
+
+    def __init__(self, tag: Any, parent_trace: Any, order: int):
+        super().__init__()
+        self.tag, self.parent_trace, self.order = tag, parent_trace, order
+
+    def to_primal_terms_pair(self, val: Any) -> tuple[Any, Any]:
+        """A value and its series: `zero_series` of one that is not this trace's.
+
+        Args:
+          val: the value.
+
+        Returns:
+          `(value, series)`.
+        """
+        if isinstance(val, JetTracer) and val._trace.tag is self.tag:
+            return val.primal, val.terms
+        return val, zero_series
+
+    def stage_value(self, val: Any) -> Any:
+        """A value as one of this trace's, what it has of another one's too."""
+        primal, terms = self.to_primal_terms_pair(val)
+        stage = self.parent_trace.stage_value
+        staged = terms if terms is zero_series else [t if t is zero_term else stage(t) for t in terms]
+        return JetTracer(self, stage(primal), staged)
+
+    def process_primitive(self, primitive: Any, tracers: Any, params: dict[str, Any], /) -> Any:
+        """Applies an operation, by its rule where an operand moves."""
+        primals, series = zip(*map(self.to_primal_terms_pair, tracers)) if tracers else ((), ())
+        with set_current_trace(self.parent_trace):
+            if all(terms is zero_series for terms in series):
+                out = primitive.bind(*primals, **primitive.get_bind_params(params))
+                outs = list(out) if primitive.multiple_results else [out]
+                rest: Any = [zero_series] * len(outs)
+            else:
+                rule = jet_rules.get(primitive, OwnRule(primitive))
+                filled = [self._terms(x, terms) for x, terms in zip(primals, series)]
+                outs, rest = rule(list(primals), filled, **params)
+                if not primitive.multiple_results:
+                    outs, rest = [outs], [rest]
+                elif rest is zero_series:
+                    rest = [zero_series] * len(outs)
+        results = [JetTracer(self, x, terms) for x, terms in zip(outs, rest, strict=True)]
+        return results if primitive.multiple_results else results[0]
+
+    def _terms(self, x: Any, terms: Any) -> list[Any]:
+        """The coefficients of an operand, all of them arrays."""
+        terms = [zero_term] * self.order if terms is zero_series else terms
+        return [_scaled(t, jnp.asarray(x), 1.0) for t in terms]
+
+    def process_custom_jvp_call(
+        self, primitive: Any, fun: Any, jvp: Any, tracers: Any, /, *, symbolic_zeros: bool
+    ) -> Any:
+        """Applies the function of a `custom_jvp` itself, whose rules are not asked for."""
+        with set_current_trace(self):
+            return fun.call_wrapped(*tracers)
+
+    def process_custom_vjp_call(
+        self, primitive: Any, fun: Any, fwd: Any, bwd: Any, tracers: Any, /, *, out_trees: Any, symbolic_zeros: bool
+    ) -> Any:
+        """Applies the function of a `custom_vjp` itself, whose rules are not asked for."""
+        with set_current_trace(self):
+            return fun.call_wrapped(*tracers)
+
+
+#: How parameters of operations that call a function change when it gets series, too: nobody asks.
+call_param_updaters: dict[Any, Any] = {}
 
 
 # --- rules of users, who give and get coefficients

@@ -46,6 +46,12 @@ class Layout:
         """The layout with other parts."""
         return replace(self, **kwargs)
 
+    @staticmethod
+    def from_pjrt_layout(pjrt_layout: Any) -> Layout:
+        """The layout that a library's object of XLA's says (`PjRtLayout`)."""
+        said = pjrt_layout._xla_layout()
+        return Layout(said.minor_to_major()[::-1], said.tiling(), said.element_size_in_bits())
+
     def check_compatible_aval(self, aval_shape: tuple[int, ...]) -> None:
         """Raises ValueError where an array of a shape has another number of axes."""
         if len(self.major_to_minor) != len(aval_shape):

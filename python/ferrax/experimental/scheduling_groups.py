@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from ferrax import _ferrax, tree_util
 from ferrax._boundary import expose as _expose
@@ -21,7 +21,7 @@ from ferrax._primitives import UndefinedPrimal, Zero
 from ferrax.experimental.xla_metadata import XlaMetadataContextManager
 from ferrax.interpreters.partial_eval import dce_closed_call, dce_rules
 
-__all__ = ["dce_jaxpr_xla_metadata_rule", "scheduling_group", "xla_metadata_call", "xla_metadata_call_p"]
+__all__ = ["attr_get", "dce_jaxpr_xla_metadata_rule", "scheduling_group", "xla_metadata_call", "xla_metadata_call_p"]
 
 
 def scheduling_group(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -173,6 +173,22 @@ def dce_jaxpr_xla_metadata_rule(used_outputs: list[bool], eqn: JaxprEqn) -> tupl
 
 
 dce_rules[xla_metadata_call_p] = dce_jaxpr_xla_metadata_rule
+
+
+def attr_get(x: Any) -> NoReturn:
+    """A note as an attribute of MLIR's, which ferrax does not have: raises NotImplementedError.
+
+    Args:
+      x: the note.
+
+    >>> from ferrax.experimental import scheduling_groups
+    >>> scheduling_groups.attr_get("a")
+    Traceback (most recent call last):
+    NotImplementedError: attr_get: ferrax has no attributes of MLIR's; notes are parameters of equations
+    """
+    raise NotImplementedError("attr_get: ferrax has no attributes of MLIR's; notes are parameters of equations")
+
+
 # what JAX's module has from elsewhere
 __getattr__ = _lend(
     __name__,

@@ -16,6 +16,7 @@ from ferrax._devices import (
     local_devices as _local_devices,
     process_index as _process_index,
 )
+from ferrax._src._unprovided import lacking as _lacking
 from ferrax.errors import JaxRuntimeError
 
 __all__ = [
@@ -32,6 +33,12 @@ __all__ = [
 ]
 
 
+@_lacking(
+    "compile compile_and_load compile_and_load_ifrt_program compile_ifrt_program defragment deserialize_executable "
+    "dma_map dma_unmap get_default_layout live_executables make_python_callback_from_host_send_and_recv runtime_type "
+    "serialize_executable unsafe_client_pointer",
+    "programs are compiled by jit, and run in the core",
+)
 class Backend:
     """The devices of a platform.
 
@@ -44,7 +51,12 @@ class Backend:
     """
 
     def __init__(self, platform: str):
-        self.platform = platform
+        self._platform = platform
+
+    @property
+    def platform(self) -> str:
+        """The name of the platform."""
+        return self._platform
 
     @property
     def platform_version(self) -> str:

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from ferrax._boundary import expose as _expose
+from ferrax._src._unprovided import UnprovidedAttribute as _UnprovidedAttribute, lacking as _lacking
 
 __all__ = ["JaxIrContext", "LoweringRuleContext", "upstream_dialects"]
 
 
-def _no_mlir(what: str) -> NoReturn:
-    raise NotImplementedError(
+def _no_mlir(what: str, error: type[Exception] = NotImplementedError) -> NoReturn:
+    raise error(
         f"{what} is MLIR's, which ferrax does not have: give the primitive's lowering as a function of arrays, by "
         "jax.interpreters.mlir.lower_fun, or as a foreign function, by jax.ffi.ffi_lowering"
     )
@@ -75,6 +76,12 @@ class LoweringRuleContext:
         return False
 
 
+@_lacking(
+    "allow_unregistered_dialects append_dialect_registry attach_diagnostic_handler current d dialects "
+    "emit_error_diagnostics enable_multithreading get_dialect_descriptor get_num_threads is_registered_operation "
+    "load_all_available_dialects set_thread_pool",
+    "ferrax has no contexts of MLIR",
+)
 class JaxIrContext:
     """MLIR's context: there is none.
 
@@ -103,7 +110,7 @@ class _Dialects:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        _no_mlir(f"upstream_dialects.{name}")
+        _no_mlir(f"upstream_dialects.{name}", _UnprovidedAttribute)
 
 
 upstream_dialects = _Dialects()

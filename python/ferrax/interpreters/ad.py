@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from ferrax._boundary import expose as _expose
 from ferrax._derivatives import jvp as _jvp, linearize as _linearize
@@ -22,9 +22,11 @@ from ferrax._primitives import (
     primitive_transposes as primitive_transposes,
     zeros_of as _zeros_of,
 )
-from ferrax._src._unprovided import unprovided_names as _unprovided_names
+from ferrax._src._unprovided import lacking as _lacking
+from ferrax.extend.core._traces import Trace as _Trace
 
 __all__ = [
+    "JVPTrace",
     "JVPTracer",
     "UndefinedPrimal",
     "Zero",
@@ -52,6 +54,31 @@ JVPTracer.__doc__ = """A value with its tangent.
 >>> _ = jax.jvp(lambda x: print(isinstance(x, jax.interpreters.ad.JVPTracer)) or x, (1.0,), (1.0,))
 True
 """
+
+
+@_lacking("cur_qdd process_shard_map to_primal_tangent_pair", "programs are differentiated by the core")
+class JVPTrace(_Trace):
+    """Forward differentiation, as a class that JAX's tracers belong to: the core's has no objects of it.
+
+    Args:
+      parent_trace: the transformation around it.
+      tag: marks its values.
+
+    Raises:
+      NotImplementedError: always.
+
+    >>> import ferrax as jax
+    >>> issubclass(jax.interpreters.ad.JVPTrace, jax.core.Trace)
+    True
+    """
+
+    def __init__(self, parent_trace: Any, tag: Any):
+        _differentiated_by_the_core("JVPTrace")
+
+
+def _differentiated_by_the_core(name: str) -> NoReturn:
+    raise NotImplementedError(f"ferrax.interpreters.ad.{name}: programs are differentiated by the core")
+
 
 #: The sum of two cotangents of one value.
 add_jaxvals_p = built_in("add_any")
@@ -365,5 +392,4 @@ def linearize(traceable: Any, *primals: Any, **kwargs: Any) -> Any:
     return _linearize(traceable.call_wrapped, *primals, **kwargs)
 
 
-__getattr__ = _unprovided_names(__name__, "JVPTrace", "programs are differentiated by the core")
 _expose(globals())

@@ -15,11 +15,13 @@ from ferrax._ferrax import DynamicJaxprTracer as DynamicJaxprTracer, Jaxpr, Jaxp
 from ferrax._lazy import lend as _lend
 from ferrax._primitives import built_in
 from ferrax._refs import AbstractRef
-from ferrax._src._unprovided import unprovided_names as _unprovided_names
+from ferrax._src._unprovided import lacking as _lacking, unprovided_names as _unprovided_names
+from ferrax.extend.core._hosted import Tracer as _Tracer
 from ferrax.interpreters._dce_rules import closed as _closed, dce_cond, dce_custom_jvp, dce_custom_vjp, dce_scan
 
 __all__ = [
     "DynamicJaxprTracer",
+    "JaxprTracer",
     "PartialVal",
     "dce_jaxpr",
     "dce_jaxpr_call_rule",
@@ -122,6 +124,29 @@ DynamicJaxprTracer.__doc__ = """A value in a program being recorded (`jit`, `mak
 >>> _ = jax.make_jaxpr(lambda x: print(isinstance(x, jax.interpreters.partial_eval.DynamicJaxprTracer)) or x)(1.0)
 True
 """
+
+
+@_lacking("is_known parents pval recipe", "programs are traced and split by the core")
+class JaxprTracer(_Tracer):
+    """A value of which parts are known, as a class that JAX's tracers belong to: the core's has no objects of it.
+
+    Args:
+      trace: the transformation.
+      pval: what is known of the value.
+      recipe: what computes it.
+
+    Raises:
+      NotImplementedError: always.
+
+    >>> import ferrax as jax
+    >>> issubclass(jax.interpreters.partial_eval.JaxprTracer, jax.core.Tracer)
+    True
+    """
+
+    def __init__(self, trace: Any, pval: PartialVal, recipe: Any):
+        raise NotImplementedError(
+            "ferrax.interpreters.partial_eval.JaxprTracer: programs are traced and split by the core"
+        )
 
 
 def _read(known: dict[Any, Any], v: Any) -> Any:
@@ -388,7 +413,7 @@ dce_rules: dict[Any, Callable[[list[bool], JaxprEqn], tuple[list[bool], JaxprEqn
 # what JAX's module has besides
 __getattr__ = _unprovided_names(
     __name__,
-    "JaxprTracer custom_partial_eval_rules partial_eval_jaxpr_custom_rules",
+    "custom_partial_eval_rules partial_eval_jaxpr_custom_rules",
     "programs are traced and split by the core",
     _lend(__name__, {"typing": "Val=Any"}),
 )

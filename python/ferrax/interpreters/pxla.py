@@ -60,6 +60,19 @@ _DEPRECATED = {
 }
 
 
+#: The same, which are in `ferrax._src`.
+_MOVED = {
+    "MeshComputation": "interpreters.pxla",
+    "MeshExecutable": "interpreters.pxla",
+    "are_hlo_shardings_equal": "op_shardings",
+    "global_aval_to_result_handler": "interpreters.pxla",
+    "global_avals_to_results_handler": "interpreters.pxla",
+    "global_result_handlers": "interpreters.pxla",
+    "is_hlo_sharding_replicated": "op_shardings",
+    "op_sharding_to_indices": "op_shardings",
+}
+
+
 def __getattr__(name: str) -> Any:
     if name == "thread_resources":
         warnings.warn(
@@ -69,10 +82,18 @@ def __getattr__(name: str) -> Any:
             stacklevel=2,
         )
         return _thread_resources
-    if name in _DEPRECATED:
+    if name == "create_compile_options":
+        from ferrax._src.interpreters.pxla import create_compile_options
+
+        return create_compile_options
+    if name in _DEPRECATED or name in _MOVED:
         text = f"jax.interpreters.pxla.{name} is deprecated as of JAX v0.8.2."
         warnings.warn(text, DeprecationWarning, stacklevel=2)
-        return _DEPRECATED[name]
+        if name in _DEPRECATED:
+            return _DEPRECATED[name]
+        import importlib
+
+        return getattr(importlib.import_module(f"ferrax._src.{_MOVED[name]}"), name)
     import sys
 
     from ferrax._boundary import missing

@@ -9,8 +9,9 @@ from ferrax._api import jit as _jit
 from ferrax._boundary import expose as _expose
 from ferrax._primitives import Primitive
 from ferrax._registered_types import canonicalize_dtype_handlers
+from ferrax.extend.backend import Backend as Backend
 
-__all__ = ["apply_primitive", "canonicalize_dtype_handlers"]
+__all__ = ["Backend", "apply_primitive", "canonicalize_dtype_handlers"]
 
 
 def apply_primitive(prim: Primitive, *args: Any, **params: Any) -> Any:

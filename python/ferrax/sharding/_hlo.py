@@ -25,6 +25,10 @@ class HloSharding:
       reshape: sizes of the iota of devices before it is transposed.
       transpose: which of these axes is which after that.
       last_replicated: whether the last of `dims` counts copies.
+      devices: the device of each tile, where no iota says it.
+
+    Raises:
+      ValueError: there is not one device for each tile.
 
     >>> from ferrax.sharding import _hlo
     >>> _hlo.HloSharding((2, 2), (2, 2), (1, 0), False)
@@ -37,9 +41,37 @@ class HloSharding:
         reshape: Sequence[int] = (),
         transpose: Sequence[int] = (),
         last_replicated: bool = False,
+        devices: Sequence[int] | None = None,
     ):
         self._dims = None if dims is None else tuple(dims)
         self._reshape, self._transpose, self._last = tuple(reshape), tuple(transpose), last_replicated
+        self._listed = None if devices is None else [int(d) for d in devices]
+        if self._listed is not None and last_replicated and dims:  # copies have no order
+            groups = [self._listed[i : i + dims[-1]] for i in range(0, len(self._listed), dims[-1])]
+            self._listed = [device for group in groups for device in sorted(group)]
+        if dims is not None and sorted(self.tile_assignment_devices()) != list(range(self.num_devices())):
+            raise ValueError(f"a sharding of {self.num_devices()} tiles has each device once: {self}")
+
+    @staticmethod
+    def from_proto(proto: Any) -> HloSharding:
+        """What HLO says, from its message (`ferrax.extend.sharding`)."""
+        from ferrax.sharding._op_sharding import hlo_sharding_of
+
+        return hlo_sharding_of(proto)
+
+    def to_proto(self) -> Any:
+        """The message (`ferrax.extend.sharding`)."""
+        from ferrax.sharding._op_sharding import message_of
+
+        return message_of(self)
+
+    def is_tile_assignment_iota(self) -> bool:
+        """Whether an iota says which device has which tile."""
+        return self._listed is None
+
+    def iota(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Sizes of the iota of devices, and how it is transposed."""
+        return self._reshape, self._transpose
 
     def is_replicated(self) -> bool:
         """Whether each device holds all of the array."""
@@ -68,6 +100,10 @@ class HloSharding:
     def tile_assignment_devices(self) -> list[int]:
         """The device of each tile, in order."""
         count = math.prod(self._tiles())
+        if self._listed is not None:
+            return list(self._listed)
+        if math.prod(self._reshape) != count or sorted(self._transpose) != list(range(len(self._reshape))):
+            raise ValueError(f"a sharding of {count} tiles has an iota of as many devices: {self}")
         return [int(i) for i in np.arange(count).reshape(self._reshape).transpose(self._transpose).flat]
 
     def _tiles(self) -> tuple[int, ...]:
@@ -95,15 +131,22 @@ class HloSharding:
         if self._dims is None:
             return "{replicated}"
         join = lambda numbers: ",".join(map(str, numbers))
-        turned = f"T({join(self._transpose)})" if len(self._transpose) > 1 else ""
+        if self._listed is not None:
+            places = join(self._listed)
+        else:
+            turned = f"T({join(self._transpose)})" if len(self._transpose) > 1 else ""
+            places = f"<=[{join(self._reshape)}]{turned}"
         last = " last_tile_dim_replicate" if self._last else ""
-        return f"{{devices=[{join(self._dims)}]<=[{join(self._reshape)}]{turned}{last}}}"
+        return f"{{devices=[{join(self._dims)}]{places}{last}}}"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, HloSharding) and str(self) == str(other)
+        return isinstance(other, HloSharding) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash(str(self))
+        return hash(self._key())
+
+    def _key(self) -> Any:
+        return self._dims, self._last, None if self._dims is None else tuple(self.tile_assignment_devices())
 
 
 def replicated() -> HloSharding:

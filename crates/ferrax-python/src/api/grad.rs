@@ -358,6 +358,11 @@ impl PyVjp {
         self.args_res.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How many of the leaves are arguments, which come first.
+    fn arguments(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.state.args(py)?.iter().flatten().max().map_or(0, |n| n + 1))
+    }
+
     /// The leaves of the node, with what Python has put into `args_res`.
     fn leaves(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
         let mut leaves = self.state.leaves(py)?;
@@ -385,6 +390,11 @@ impl PyVjp {
     /// Leaves and data of the pytree node that it is.
     fn _flatten(&self, py: Python<'_>) -> PyResult<(Vec<Py<PyAny>>, Py<PyHollow>)> {
         Ok((self.leaves(py)?, self.state.hollow(py)?.clone_ref(py)))
+    }
+
+    /// The data of the node, and how many of its leaves are arguments.
+    fn _hollow(&self, py: Python<'_>) -> PyResult<(Py<PyHollow>, usize)> {
+        Ok((self.state.hollow(py)?.clone_ref(py), self.arguments(py)?))
     }
 
     #[staticmethod]
@@ -415,8 +425,7 @@ impl PyVjp {
     /// What the forward pass has computed for the backward one, in order.
     #[getter]
     fn opaque_residuals(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
-        let args = self.state.args(py)?.iter().flatten().max().map_or(0, |n| n + 1);
-        Ok(self.state.leaves(py)?.split_off(args))
+        Ok(self.state.leaves(py)?.split_off(self.arguments(py)?))
     }
 
     /// Structure of the arguments.

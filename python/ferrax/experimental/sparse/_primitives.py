@@ -37,6 +37,8 @@ __all__ = [
     "coo_fromdense_p",
     "coo_matmat_p",
     "coo_matvec_p",
+    "coo_spmm_p",
+    "coo_spmv_p",
     "coo_todense_p",
     "csr_fromdense_p",
     "csr_matmat_p",
@@ -183,6 +185,10 @@ def _coo_product(data: Any, row: Any, col: Any, x: Any, *, spinfo: COOInfo, tran
     return _coo.product(data, row, col, spinfo.shape, x, transpose)
 
 
+def _coo_raw_product(data: Any, row: Any, col: Any, x: Any, *, shape: tuple[int, ...], transpose: bool) -> Any:
+    return _coo.product(data, row, col, shape, x, transpose)
+
+
 def _csr_todense(data: Any, indices: Any, indptr: Any, *, shape: tuple[int, ...]) -> Any:
     return _csr.to_dense(CSR((data, indices, indptr), shape=shape))
 
@@ -199,6 +205,8 @@ coo_todense_p = Composite("coo_todense", _coo_todense, linear=(0,))
 coo_fromdense_p = Composite("coo_fromdense", _coo_fromdense, multiple_results=True)
 coo_matvec_p = Composite("coo_matvec", _coo_product, linear=(0, 3))
 coo_matmat_p = Composite("coo_matmat", _coo_product, linear=(0, 3))
+coo_spmv_p = Composite("coo_spmv", _coo_raw_product, linear=(0, 3))
+coo_spmm_p = Composite("coo_spmm", _coo_raw_product, linear=(0, 3))
 csr_todense_p = Composite("csr_todense", _csr_todense, linear=(0,))
 csr_fromdense_p = Composite("csr_fromdense", _csr_fromdense, multiple_results=True)
 csr_matvec_p = Composite("csr_matvec", _csr_product, linear=(0, 3))

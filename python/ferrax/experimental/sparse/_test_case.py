@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import unittest
-import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +9,7 @@ import numpy as np
 
 from ferrax import _derivatives, numpy as jnp, tree_util
 from ferrax._api import jit, vmap
+from ferrax._src.test_util import JaxTestCase
 from ferrax.experimental.sparse import ad
 from ferrax.experimental.sparse._base import is_sparse
 from ferrax.experimental.sparse._bcoo_core import bcoo_extract
@@ -26,28 +25,13 @@ MATMUL_TOL = {
     np.complex64: 1e-5,
     np.complex128: 1e-10,
 }
-_TOLERANCE = {
-    "bfloat16": 1e-2,
-    "float16": 1e-3,
-    "float32": 1e-5,
-    "complex64": 1e-5,
-    "float64": 1e-12,
-    "complex128": 1e-12,
-}
-
-
-def _tolerance(given: Any, dtype: Any) -> float:
-    """A tolerance that is given as a number or by dtype, or the dtype's own."""
-    if isinstance(given, dict):
-        given = {np.dtype(k): v for k, v in given.items()}.get(np.dtype(dtype))
-    return _TOLERANCE.get(np.dtype(dtype).name, 0.0) if given is None else given
 
 
 def _dense(tree: Any) -> Any:
     return tree_util.tree_map(lambda x: todense(x) if is_sparse(x) else x, tree, is_leaf=is_sparse)
 
 
-class SparseTestCase(unittest.TestCase):
+class SparseTestCase(JaxTestCase):
     """A test case for functions of sparse arrays.
 
     >>> from ferrax.experimental import sparse
@@ -55,64 +39,8 @@ class SparseTestCase(unittest.TestCase):
     >>> case.assertSparseArraysEquivalent(sparse.eye(3), sparse.eye(3).sort_indices())
     """
 
-    def rng(self) -> np.random.RandomState:
-        """A generator of random numbers that depends on the test's name alone.
-
-        Returns:
-          A `numpy.random.RandomState`.
-
-        >>> from ferrax.experimental import sparse
-        >>> sparse.test_util.SparseTestCase().rng().randint(10) < 10
-        True
-        """
-        return np.random.RandomState(zlib.crc32(self.id().encode()) & 0x7FFFFFFF)
-
-    def assertAllClose(
-        self,
-        actual: Any,
-        desired: Any,
-        *,
-        check_dtypes: bool = True,
-        atol: Any = None,
-        rtol: Any = None,
-        canonicalize_dtypes: bool = True,
-        err_msg: str = "",
-    ) -> None:
-        """Asserts that pytrees of dense arrays are nearly equal.
-
-        Args:
-          actual: a pytree.
-          desired: a pytree.
-          check_dtypes: whether dtypes have to be equal.
-          atol: absolute tolerance, a number or a dict of numbers by dtype.
-          rtol: relative tolerance.
-          canonicalize_dtypes: whether 64-bit types count as 32-bit ones where they are not enabled.
-          err_msg: what to say in addition.
-
-        Raises:
-          AssertionError: they are not.
-
-        >>> import ferrax.numpy as jnp
-        >>> from ferrax.experimental import sparse
-        >>> sparse.test_util.SparseTestCase().assertAllClose(jnp.ones(2), jnp.ones(2) + 1e-7)
-        """
-        left, right = tree_util.tree_leaves(actual), tree_util.tree_leaves(desired)
-        self.assertEqual(len(left), len(right), err_msg)
-        for x, y in zip(left, right):
-            if canonicalize_dtypes:
-                x, y = jnp.asarray(x), jnp.asarray(y)
-            if check_dtypes:
-                self.assertEqual(jnp.result_type(x), jnp.result_type(y), err_msg)
-            self.assertEqual(np.shape(x), np.shape(y), err_msg)
-            dtype = jnp.result_type(x)
-            wide = np.complex128 if jnp.issubdtype(dtype, np.complexfloating) else np.float64
-            np.testing.assert_allclose(
-                np.asarray(x).astype(wide),
-                np.asarray(y).astype(wide),
-                atol=_tolerance(atol, dtype),
-                rtol=_tolerance(rtol, dtype),
-                err_msg=err_msg,
-            )
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
 
     def assertSparseArraysEquivalent(
         self,

@@ -21,9 +21,10 @@ from ferrax.experimental.sparse.transform import (
     spvalues_to_avals,
 )
 from ferrax.extend.core import _traces
+from ferrax.extend.linear_util import transformation_with_aux2
 from ferrax.tree_util import tree_flatten, tree_unflatten
 
-__all__ = ["SparseTrace", "SparseTracer", "sparsify_with_tracer"]
+__all__ = ["SparseTrace", "SparseTracer", "sparsify_subtrace", "sparsify_with_tracer"]
 
 
 class SparseTracer(core.Tracer):
@@ -135,17 +136,55 @@ def sparsify_with_tracer(f: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = tree_flatten((args, kwargs), is_leaf=is_sparse)
         spenv = SparsifyEnv()
-        with _traces.take_current_trace() as parent:
-            trace = SparseTrace(parent, _traces.TraceTag(), spenv)
-            tracers = [SparseTracer(trace, spvalue=v) for v in arrays_to_spvalues(spenv, leaves)]
-            with _traces.set_current_trace(trace):
-                positional, named = tree_unflatten(tree, tracers)
-                outs, out_tree = tree_flatten(f(*positional, **named))
-            values = [trace.to_sparse_tracer(x)._spvalue for x in outs]
-        return tree_unflatten(out_tree, _arrays(spenv, values))
+        trees: list[Any] = []
+
+        def flat(*tracers: Any) -> Any:
+            positional, named = tree_unflatten(tree, tracers)
+            outs, out_tree = tree_flatten(f(*positional, **named))
+            trees.append(out_tree)
+            return outs
+
+        values = _traced(flat, _traces.TraceTag(), spenv, arrays_to_spvalues(spenv, leaves))
+        return tree_unflatten(trees[0], list(spvalues_to_arrays(spenv, values)))
 
     return wrapped
 
 
-def _arrays(spenv: SparsifyEnv, values: Sequence[SparsifyValue]) -> list[Any]:
-    return list(spvalues_to_arrays(spenv, list(values)))
+def _traced(f: Callable[..., Any], tag: Any, spenv: SparsifyEnv, spvalues: Sequence[SparsifyValue]) -> Any:
+    """The values that a function of tracers gives, whose parts are in the environment."""
+    with _traces.take_current_trace() as parent:
+        trace = SparseTrace(parent, tag, spenv)
+        with _traces.set_current_trace(trace):
+            outs = f(*(SparseTracer(trace, spvalue=v) for v in spvalues))
+        return [trace.to_sparse_tracer(x)._spvalue for x in outs]
+
+
+@transformation_with_aux2
+def sparsify_subtrace(
+    f: Callable[..., Any], store: Any, tag: Any, spenv: SparsifyEnv, spvalues: Sequence[SparsifyValue], *bufs: Any
+) -> Any:
+    """Makes of a function of arrays one of the buffers of values, which may be sparse; the second value gives results.
+
+    Args:
+      f: function wrapped by `linear_util.wrap_init`, of flat arrays.
+      store: given by the wrapper; gets the values that are results.
+      tag: marks the function's tracers.
+      spenv: has the buffers, and gets those of results.
+      spvalues: the arguments.
+      *bufs: the buffers, which `spenv` has already.
+
+    Returns:
+      The environment's buffers.
+
+    >>> from ferrax.experimental.sparse import eye, transform
+    >>> from ferrax.extend import linear_util as lu
+    >>> from ferrax.extend.core import TraceTag
+    >>> env = transform.SparsifyEnv()
+    >>> values = transform.arrays_to_spvalues(env, [eye(3)])
+    >>> f, outs = transform.sparsify_subtrace(lu.wrap_init(lambda x: [2 * x]), TraceTag(), env, values)
+    >>> _ = f.call_wrapped()
+    >>> transform.spvalues_to_arrays(env, outs())
+    [BCOO(float32[3, 3], nse=3)]
+    """
+    store.store(_traced(f, tag, spenv, spvalues))
+    return spenv._buffers

@@ -1,5 +1,7 @@
 """JAX's module of the batched coordinate format: the names are those of `_bcoo.py` and the files that it names."""
 
+import numpy as _np
+
 from ferrax._boundary import expose as _expose
 from ferrax._lazy import lend as _lend
 from ferrax.experimental.sparse._base import Properties as BCOOProperties
@@ -58,6 +60,10 @@ __all__ = [
     "bcoo_update_layout",
 ]
 
+#: What a vendor's library takes on a GPU; the functions here take every dtype.
+CUSPARSE_DATA_DTYPES = [_np.float32, _np.float64, _np.complex64, _np.complex128]
+CUSPARSE_INDEX_DTYPES = [_np.int32]
+
 # what JAX's module has from elsewhere
 __getattr__ = _lend(
     __name__,
@@ -76,7 +82,7 @@ __getattr__ = _lend(
         """,
         "ferrax.experimental.sparse._primitives": """
             bcoo_dot_general_p bcoo_dot_general_sampled_p bcoo_extract_p bcoo_fromdense_p bcoo_sort_indices_p
-            bcoo_spdot_general_p bcoo_sum_duplicates_p bcoo_todense_p bcoo_transpose_p
+            bcoo_spdot_general_p bcoo_sum_duplicates_p bcoo_todense_p bcoo_transpose_p coo_spmm_p coo_spmv_p
         """,
         "ferrax.experimental.sparse.util": "nfold_vmap",
         "ferrax.lax": "GatherDimensionNumbers GatherScatterMode",

@@ -58,17 +58,43 @@ class Tracer(metaclass=_AnyTracer):
         """The value itself."""
         return self
 
+    def get_referent(self) -> Any:
+        """The value itself."""
+        return self
+
+    def to_concrete_value(self) -> Any:
+        """None: what is known of the value, its transformation knows."""
+
     def __repr__(self) -> str:
         return f"Traced<{self.aval}>with<{self._trace}>"
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "aval":  # what a subclass has not set yet, and protocols that no array has
             raise AttributeError(f"{type(self).__name__} has no attribute {name}")
-        array = _ferrax.hosted_array(self)
-        member = getattr(array, name)
-        if not callable(member):
-            return self if member is array else member
-        return lambda *args, **kwargs: _result(self, array, member(*args, **kwargs))
+        return _member(self, name)
+
+
+class _OfArray:
+    """A member that a tracer has from the array that stands for it; a class of a library's may set its own."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+        self.__doc__ = getattr(_ferrax.Tracer, name).__doc__
+
+    def __get__(self, tracer: Any, owner: type | None = None) -> Any:
+        return self if tracer is None else _member(tracer, self.__name__)
+
+    def __call__(self, tracer: Any, *args: Any, **kwargs: Any) -> Any:
+        return _member(tracer, self.__name__)(*args, **kwargs)
+
+
+def _member(tracer: Tracer, name: str) -> Any:
+    """A member of the array that stands for a tracer; the tracer itself where that is the array."""
+    array = _ferrax.hosted_array(tracer)
+    member = getattr(array, name)
+    if not callable(member):
+        return tracer if member is array else member
+    return lambda *args, **kwargs: _result(tracer, array, member(*args, **kwargs))
 
 
 def _result(tracer: Tracer, array: Any, out: Any) -> Any:
@@ -89,9 +115,16 @@ def _of_array(name: str) -> Callable[..., Any]:
     return method
 
 
-for _name in dir(_ferrax.Array):
-    if _name.startswith("__") and _name not in _OWN and callable(getattr(_ferrax.Array, _name)):
+for _name in dir(_ferrax.Tracer):
+    if (
+        _name.startswith("__")
+        and _name not in _OWN
+        and hasattr(_ferrax.Array, _name)
+        and callable(getattr(_ferrax.Array, _name))
+    ):
         setattr(Tracer, _name, _of_array(_name))
+    elif not _name.startswith("_") and _name not in vars(Tracer):
+        setattr(Tracer, _name, _OfArray(_name))
 
 _ferrax.set_tracer_class(Tracer)
 
