@@ -62,6 +62,27 @@ def test_traced_calls_leave_their_operations():
     np.testing.assert_array_equal(jax.vmap(jnp.var)(X), jax.jit(jax.vmap(jnp.var))(X))
 
 
+@pytest.mark.parametrize(
+    "name", ["det", "inv", "slogdet", "solve", "cholesky", "qr", "svd", "eigh", "eigvals", "eigvalsh"]
+)
+def test_interpreters_find_linear_algebra_by_name(name):
+    fun = getattr(jnp.linalg, name)
+    xs = (SQUARE, X) if name == "solve" else (SQUARE,)
+
+    def names(f, *xs):
+        return [e.params["name"] for e in jax.make_jaxpr(f)(*xs).eqns if e.primitive.name == "jit"]
+
+    assert names(fun, *xs) == [name]
+    assert names(jax.vmap(fun), *(x[None] for x in xs)) == [name]
+    assert set(names(jax.grad(lambda *xs: jnp.sum(jax.tree.leaves(fun(*xs))[-1]).real), *xs)) == {name}
+    with pytest.raises((TypeError, ValueError), match="shape|square|dim|rank"):
+        jax.jit(fun)(*(x[0, 0] for x in xs))
+    with jax.disable_jit():
+        want = fun(*xs)
+    for one, other in zip(jax.tree.leaves(jax.jit(fun)(*xs)), jax.tree.leaves(want), strict=True):
+        assert same_bits(one, other)
+
+
 def test_what_a_program_does_not_take_is_as_before():
     np.testing.assert_array_equal(jnp.var(X, [0]), jnp.var(X, 0))
     np.testing.assert_array_equal(jnp.median(np.asarray(X)), jnp.median(X))
