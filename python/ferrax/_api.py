@@ -380,7 +380,7 @@ def _with_batch_axes(mapped: Any, in_axes: Any, out_axes: Any) -> Any:
         sparse.check_mapped_out(out_axes, out)
         return out
 
-    return shielded(checked, method=True)
+    return shielded(checked)
 
 
 def named_as(wrapper: Any, fun: Any, what: str) -> Any:
@@ -389,7 +389,7 @@ def named_as(wrapper: Any, fun: Any, what: str) -> Any:
     wrapper.__qualname__ = getattr(fun, "__qualname__", wrapper.__name__)
     wrapper.__wrapped__ = fun
     wrapper.__doc__ = f"{what} of {wrapper.__name__}."
-    return shielded(wrapper, method=True)
+    return shielded(wrapper)
 
 
 def make_jaxpr(
@@ -753,4 +753,4 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
             )
         return program.out_tree.unflatten(program.eval_captured(list(consts), leaves))
 
-    return shielded(converted, method=True), captured
+    return shielded(converted), captured

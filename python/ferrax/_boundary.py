@@ -28,6 +28,15 @@ _CALLED_BY_USERS = frozenset(
 _HEAP_TYPE = 1 << 9
 _JITTED = _ferrax.jit_type()
 
+#: Names that JAX's modules do not have any more, and what stands for them.
+_INSTEAD = {
+    "ferrax.device_put_replicated": "ferrax.device_put with a sharding",
+    "ferrax.device_put_sharded": "ferrax.device_put with a sharding",
+    "ferrax.lax.pvary": "ferrax.lax.pcast(..., to='varying')",
+    "ferrax.numpy.fix": "ferrax.numpy.trunc",
+    "ferrax.scipy.special.sph_harm": "ferrax.scipy.special.sph_harm_y",
+}
+
 _boundaries: dict[Any, Any] = {}
 #: By private file: the public module that its names are from, and the names.
 _homes: dict[str, tuple[str, str]] = {}
@@ -36,15 +45,14 @@ _homes: dict[str, tuple[str, str]] = {}
 _ferrax.set_library_folder(os.path.dirname(__file__) + os.sep)
 
 
-def shielded(function: F, *, method: bool = False) -> F:
+def shielded(function: F) -> F:
     """A function whose errors do not show the library's frames.
 
     Args:
       function: a Python function of the library.
-      method: whether it binds to instances, as a function in a class does.
 
     Returns:
-      A callable with its name, signature and documentation.
+      A callable with its name, signature and documentation, which binds to instances as a function in a class does.
 
     >>> import ferrax.numpy as jnp
     >>> try:
@@ -53,7 +61,7 @@ def shielded(function: F, *, method: bool = False) -> F:
     ...     error.__traceback__.tb_next is None
     True
     """
-    return cast(F, _ferrax.boundary(function, method))
+    return cast(F, _ferrax.boundary(function))
 
 
 def expose(namespace: dict[str, Any]) -> None:
@@ -128,7 +136,7 @@ def _expose_class(cls: type) -> None:
         return
     for name, value in list(vars(cls).items()):
         if isinstance(value, types.FunctionType) and (name in _CALLED_BY_USERS or not name.startswith("_")):
-            setattr(cls, name, shielded(value, method=True))
+            setattr(cls, name, shielded(value))
 
 
 def missing(module: types.ModuleType, name: str) -> Exception:
@@ -150,6 +158,10 @@ def missing(module: types.ModuleType, name: str) -> Exception:
 
         if is_planned(module.__name__, name):
             return planned(f"{module.__name__}.{name}", sys._getframe(2))
+    whole = f"{module.__name__}.{name}"
+    if whole in _INSTEAD:
+        text = f"{whole} was removed in JAX v0.10.0. Use {_INSTEAD[whole]}."
+        return AttributeError(text, name=name, obj=module)
     return AttributeError(f"module {module.__name__!r} has no attribute {name!r}", name=name, obj=module)
 
 

@@ -371,7 +371,7 @@ def checkpoint(
         return program.out_tree.unflatten(_ferrax.bind_remat(program, leaves, apart, rule))
 
     wrapped.__name__ = name_of(target)
-    return shielded(wrapped, method=True)
+    return shielded(wrapped)
 
 
 remat = checkpoint

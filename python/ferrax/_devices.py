@@ -147,13 +147,13 @@ def _poison_execution(self: Any, launch_id: int, error: Any) -> bool:
 
 
 _MEMBERS = {
-    "addressable_memories": shielded(_addressable_memories, method=True),
+    "addressable_memories": shielded(_addressable_memories),
     "client": property(_client),
-    "default_memory": shielded(_default_memory, method=True),
-    "get_stream_for_external_ready_events": shielded(_get_stream_for_external_ready_events, method=True),
-    "live_buffers": shielded(_live_buffers, method=True),
-    "memory": shielded(_memory, method=True),
-    "poison_execution": shielded(_poison_execution, method=True),
+    "default_memory": shielded(_default_memory),
+    "get_stream_for_external_ready_events": shielded(_get_stream_for_external_ready_events),
+    "live_buffers": shielded(_live_buffers),
+    "memory": shielded(_memory),
+    "poison_execution": shielded(_poison_execution),
 }
 for _name, _member in _MEMBERS.items():
     setattr(_ferrax.Device, _name, _member)

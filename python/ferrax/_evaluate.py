@@ -18,6 +18,7 @@ import numpy as np
 from ferrax import _ferrax
 from ferrax._ferrax import ClosedJaxpr, JaxprEqn
 from ferrax._named_functions import named_function
+from ferrax._parameters import own
 
 __all__ = ["Rule", "bind", "evaluate", "parameters", "traced"]
 
@@ -28,7 +29,7 @@ Rule = Callable[[JaxprEqn, list[Any]], "Sequence[Any] | None"]
 
 def _found(equation: JaxprEqn, key: str) -> Any:
     """The function that a parameter names."""
-    text = str(equation.params[key])
+    text = str(own(equation.params)[key])
     function = named_function(text)
     if function is None:
         raise NotImplementedError(f"the {key} of {equation.primitive.name} is not known to Python: {text}")
@@ -228,7 +229,7 @@ def _scan(equation: JaxprEqn, values: list[Any], rule: Rule | None) -> Any:
 def _remat(equation: JaxprEqn, values: list[Any], rule: Rule | None) -> Any:
     from ferrax._checkpoint import _policy
 
-    p = equation.params
+    p = own(equation.params)
     body = _again(p["jaxpr"], (), rule, "checkpoint")
     policy = None if p["policy"] is None else _policy(_found(equation, "policy").policy)
     if p["differentiated"]:
@@ -237,7 +238,7 @@ def _remat(equation: JaxprEqn, values: list[Any], rule: Rule | None) -> Any:
 
 
 def _custom_jvp(equation: JaxprEqn, values: list[Any], rule: Rule | None) -> Any:
-    p, jvp = equation.params, _found(equation, "jvp")
+    p, jvp = own(equation.params), _found(equation, "jvp")
     consts = values[: len(values) - jvp.arity]
     fun = _run(p["call_jaxpr"], rule)
     return _ferrax.bind_custom_jvp(
@@ -251,7 +252,7 @@ def _custom_jvp(equation: JaxprEqn, values: list[Any], rule: Rule | None) -> Any
 
 
 def _custom_vjp(equation: JaxprEqn, values: list[Any], rule: Rule | None) -> Any:
-    p, fwd, bwd = equation.params, _found(equation, "fwd"), _found(equation, "bwd")
+    p, fwd, bwd = own(equation.params), _found(equation, "fwd"), _found(equation, "bwd")
     consts = values[: len(values) - fwd.arity]
     fun = _run(p["call_jaxpr"], rule)
     return _ferrax.bind_custom_vjp(
@@ -273,7 +274,7 @@ def _custom_vmap(equation: JaxprEqn, values: list[Any], rule: Rule | None) -> An
 
 
 def _linear_solve(equation: JaxprEqn, values: list[Any], rule: Rule | None) -> Any:
-    p, parts, first = equation.params, {}, 0
+    p, parts, first = own(equation.params), {}, 0
     for name, n in zip(("matvec", "vecmat", "solve", "transpose_solve"), p["const_lengths"], strict=True):
         parts[name], first = values[first : first + n], first + n
     again = lambda name: p[name] and _again(p[name], parts[name], rule, "custom_linear_solve")

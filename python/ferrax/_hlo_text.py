@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ferrax._parameters import own
 from ferrax._scopes import user_frame
 from ferrax._stablehlo_notes import attribute, dictionary, notes_in
 
@@ -587,8 +588,9 @@ def _optimization_barrier(to: _Computation, eqn: Any, operands: Sequence[str]) -
 
 
 def _call(to: _Computation, eqn: Any, operands: Sequence[str]) -> None:
-    program = eqn.params.get("jaxpr") or eqn.params["call_jaxpr"]
-    name = re.sub(r"\W", "_", str(eqn.params.get("name", eqn.primitive.name)))
+    params = own(eqn.params)
+    program = params.get("jaxpr") or params["call_jaxpr"]
+    name = re.sub(r"\W", "_", str(params.get("name", eqn.primitive.name)))
     around = ""
     if eqn.primitive.name == "remat2":
         name = "checkpoint"

@@ -14,6 +14,7 @@ from ferrax import _ferrax, jit, jvp as derivative, lax
 from ferrax._core import Array
 from ferrax._devices import device_put
 from ferrax._named_functions import name_function, named_function
+from ferrax._parameters import own
 from ferrax._precisions import DotAlgorithmPreset
 from ferrax._primitives import Zero
 from ferrax.core import eval_jaxpr
@@ -53,8 +54,14 @@ def _placed(x: Any, sharding: Any) -> Any:
     return _ferrax.sharding_constraint(x if isinstance(x, Array) else _ferrax.asarray(x), place(sharding))
 
 
-def with_subfuns(*, call_jaxpr: Any, jvp: Any, **params: Any) -> dict[str, Any]:
-    """Parameters of a call with a derivative of its own as JAX binds them: the function and its rule as `subfuns`."""
+def with_subfuns(call_jaxpr: Any, jvp: Any, **params: Any) -> dict[str, Any]:
+    """Parameters of a call with a derivative of its own as JAX binds them: the function and its rule as `subfuns`.
+
+    Args:
+      call_jaxpr: the function's program.
+      jvp: the rule, as the core shows it.
+      **params: the core's other parameters.
+    """
     rule = named_function(str(jvp))
     if rule is None:  # a program that was read, or one of Rust
         return {**params, "jvp": jvp, "call_jaxpr": call_jaxpr}
@@ -109,7 +116,7 @@ def functions_of(equation: Any) -> list[Any]:
       `custom_vjp_call` one of operands, each followed by whether it is differentiated, that gives residuals and
       results, and one of residuals and cotangents.
     """
-    params, count = equation.params, len(equation.invars)
+    params, count = own(equation.params), len(equation.invars)
     fun = jaxpr_as_fun(params["call_jaxpr"])
     jvp, fwd, bwd = (named_function(str(params.get(key))) for key in ("jvp", "fwd", "bwd"))
     if equation.primitive.name == "custom_vjp_call":

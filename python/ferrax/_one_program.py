@@ -1,6 +1,7 @@
 """Functions of many operations that run as one program where their arguments are known.
 
-Each operation by itself costs its dispatch, and results in memory that only the next one reads. Read next: `_api.py`,
+Each operation by itself costs its dispatch, and results in memory that only the next one reads. Those that JAX's users
+look for by name in programs (`det`, `inv`) are one equation there, too. Read next: `_api.py`,
 whose `jit` makes the programs; `crates/ferrax-python/src/api/custom.rs`, which knows when nothing is traced.
 """
 
@@ -18,13 +19,14 @@ __all__ = ["one_program"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def one_program(*static: str) -> Callable[[F], F]:
+def one_program(*static: str, equation: bool = False) -> Callable[[F], F]:
     """Lets calls of a function on known arrays run as one program.
 
     Where something is traced, the function is called itself: it leaves its operations and no call of a program.
 
     Args:
       static: the names of arguments that the program is made for, hashable ones.
+      equation: it leaves the call of the program, which interpreters of programs know by the function's name.
 
     Returns:
       A decorator.
@@ -42,7 +44,7 @@ def one_program(*static: str) -> Callable[[F], F]:
 
         @functools.wraps(fun)
         def call(*args: Any, **kwargs: Any) -> Any:
-            if _ferrax.are_known(args, kwargs):
+            if equation or _ferrax.are_known(args, kwargs):
                 try:
                     return program(*args, **kwargs)
                 except Exception:  # the function itself says what is wrong, and takes what a program does not

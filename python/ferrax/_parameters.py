@@ -6,18 +6,27 @@ them by JAX's names, whatever they say. Read next: `_evaluate.py`, which parses 
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 
+from ferrax import _ferrax
 from ferrax._precisions import DotAlgorithmPreset
 
-__all__ = ["completed"]
+__all__ = ["completed", "own"]
 
 _DTYPES = ("new_dtype", "dtype", "index_dtype", "input_dtype", "preferred_element_type")
 _OBJECTS = ("dimension_numbers", "mode", "precision")
 
 _UNARY = "cbrt cos exp exp2 expm1 log log1p logistic rsqrt sin sqrt tan tanh"
+
+#: Operations whose parameters are programs and rules, with what makes JAX's of them in `_rule_parameters.py`.
+_WITH_PROGRAMS = {
+    "custom_jvp_call": "of_custom_jvp",
+    "custom_linear_solve": "of_linear_solve",
+    "custom_vjp_call": "of_custom_vjp",
+}
 
 #: Parameters that are not printed where they are these.
 _SILENT: dict[str, dict[str, Any]] = {
@@ -27,16 +36,22 @@ _SILENT: dict[str, dict[str, Any]] = {
     "dot_general": {"precision": None, "preferred_element_type": None, "out_sharding": None},
     "eigh": {"algorithm": None, "subset_by_index": None},
     "mul": {"out_dtype": None},
+    "qr": {"use_magma": None},
     "svd": {"algorithm": None, "subset_by_index": None},
 }
 
 
+def _dtype(name: str) -> Any:
+    """The dtype of this name; the name itself where there is none."""
+    from ferrax import dtypes
+
+    scalar = getattr(dtypes, name, None)
+    return name if scalar is None and name not in np.sctypeDict else np.dtype(scalar or name)
+
+
 def _value(name: str, key: str, value: Any) -> Any:
     if key in _DTYPES and isinstance(value, str):
-        from ferrax import dtypes
-
-        scalar = getattr(dtypes, value, None)
-        return value if scalar is None and value not in np.sctypeDict else np.dtype(scalar or value)
+        return _dtype(value)
     if key in _OBJECTS and isinstance(value, str):
         from ferrax._evaluate import _parsed
 
@@ -80,6 +95,38 @@ def _of_call(params: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _avals(text: str) -> tuple[Any, ...]:
+    """The types that a text spells, each of them `ShapedArray(float32[2,3])`."""
+    from ferrax.core import ShapedArray
+
+    spelled = re.findall(r"(\w+)\[([^\]]*)\]", text)
+    return tuple(ShapedArray([int(n) for n in shape.split(",") if n], _dtype(dtype)) for dtype, shape in spelled)
+
+
+def own(params: dict[str, Any]) -> dict[str, Any]:
+    """The core's parameters of an operation, of those that `completed` gave.
+
+    Args:
+      params: all parameters of an equation.
+
+    Returns:
+      A dictionary in which the core's values stand for JAX's rules and programs.
+
+    >>> import ferrax
+    >>> (equation,) = ferrax.make_jaxpr(ferrax.nn.relu)(1.0).eqns
+    >>> sorted(equation.params), sorted(own(equation.params))
+    (['call_jaxpr', 'jvp_jaxpr_fun', 'num_consts', 'symbolic_zeros'], ['call_jaxpr', 'jvp', 'name', 'symbolic_zeros'])
+    """
+    rule = params.get("jvp_jaxpr_fun", params.get("fwd_jaxpr_thunk"))
+    if rule is not None:
+        return {**{key: params[key] for key in ("call_jaxpr", "symbolic_zeros")}, **rule.core}
+    if "jaxprs" in params:
+        return {"const_lengths": tuple(params["const_lengths"]), **params["jaxprs"]._asdict()}
+    if "prevent_cse" in params and isinstance(params["jaxpr"], _ferrax.Jaxpr):
+        return {**params, "jaxpr": _ferrax.ClosedJaxpr(params["jaxpr"], ())}
+    return params
+
+
 def completed(name: str, params: dict[str, Any]) -> dict[str, Any]:
     """All parameters of an operation of the core.
 
@@ -98,4 +145,12 @@ def completed(name: str, params: dict[str, Any]) -> dict[str, Any]:
         return {**params, "layout": None, "unconstrained_dims": _unconstrained(params["sharding"])}
     if name == "jit":
         return _of_call(params)
+    if name in _WITH_PROGRAMS:
+        from ferrax import _rule_parameters
+
+        return getattr(_rule_parameters, _WITH_PROGRAMS[name])(params)
+    if name == "remat2" and not params["jaxpr"].consts:
+        return {**params, "jaxpr": params["jaxpr"].jaxpr}
+    if name in ("pure_callback", "io_callback"):
+        return {**params, "result_avals": _avals(str(params["result_avals"]))}
     return {**_SILENT.get(name, {}), **{key: _value(name, key, value) for key, value in params.items()}}

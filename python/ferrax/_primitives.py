@@ -531,8 +531,9 @@ class BuiltIn(Primitive):
         """The parameters of an equation as `bind` takes them; programs with derivatives of their own are `subfuns`."""
         if self.name == "custom_jvp_call":
             from ferrax._jax_parameters import with_subfuns
+            from ferrax._parameters import own
 
-            return with_subfuns(**params)
+            return with_subfuns(**own(params))
         return super().get_bind_params(params)
 
     def impl(self, *args: Any, **params: Any) -> Any:

@@ -92,4 +92,4 @@ def _commented(program: Any, places: bool, scopes: bool) -> str:
 
 
 for _class in (_ferrax.Jaxpr, _ferrax.ClosedJaxpr):
-    setattr(_class, "pretty_print", shielded(pretty_print, method=True))  # noqa: B010
+    setattr(_class, "pretty_print", shielded(pretty_print))  # noqa: B010

@@ -282,11 +282,16 @@ def mapped(fun: Callable[..., Any], axes: Sequence[Any]) -> Callable[..., Any]:
         axes_of_leaves = zip(_leaf_axes(prefix, args), tree_util.tree_leaves(args), strict=True)
         at = [a for (a,), x in axes_of_leaves if _ferrax.is_reference(x)]
         at += [0] * (len(given) - len(at))
+        # one that is not mapped is the same for all rows, as if the function closed over it
+        over = [ref for ref, a in zip(given, at, strict=True) if a is not None]
+        at_over = [a for a in at if a is not None]
 
         def pure(values: Sequence[Any], args: Any, kwargs: Any) -> Any:
-            own = lent(values, [ref.aval for ref in given])
+            own = lent(values, [ref.aval for ref in over])
             with bound(own, values):
-                args, kwargs = fill((args, kwargs), own)
+                rows = iter(own)
+                inside = [ref if a is None else next(rows) for ref, a in zip(given, at, strict=True)]
+                args, kwargs = fill((args, kwargs), inside)
                 out = fun(*args, **kwargs)
                 check_result(fun, "vmap", out)
                 if has_values(out):
@@ -295,9 +300,9 @@ def mapped(fun: Callable[..., Any], axes: Sequence[Any]) -> Callable[..., Any]:
                     )
                 return out, [read(ref) for ref in own]
 
-        vectorized = _ferrax.vmap(pure, (at, prefix, 0), (out_axes, at), name, size)
-        out, values = vectorized([read(ref) for ref in given], places, names)
-        write_all(given, values)
+        vectorized = _ferrax.vmap(pure, (at_over, prefix, 0), (out_axes, at_over), name, size)
+        out, values = vectorized([read(ref) for ref in over], places, names)
+        write_all(over, values)
         return out
 
     return call

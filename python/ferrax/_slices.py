@@ -294,14 +294,14 @@ def _method(name: str) -> Callable[..., Any]:
         return _update(self.array, self.index, how, mode, wrap_negative_indices, **promises)
 
     change.__name__ = name
-    return shielded(change, method=True)
+    return shielded(change)
 
 
 for _name in _UPDATES:
     setattr(_UpdateAt, _name, _method(_name))
 
 
-@functools.partial(shielded, method=True)
+@functools.partial(shielded)
 def _getitem(self: Any, index: Any) -> Any:
     return _read(self, index, None)
 

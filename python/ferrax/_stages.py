@@ -751,7 +751,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "clear_cache": _clear_cache,
 }
 for _name, _method in _METHODS.items():
-    setattr(_ferrax.jit_type(), _name, shielded(_method, method=True))
+    setattr(_ferrax.jit_type(), _name, shielded(_method))
 # for those who do not look through wrappers
 _ferrax.jit_type().__signature__ = property(lambda self: inspect.signature(self.__wrapped__))
 _ferrax.jit_type().__doc__ = """A jitted function.

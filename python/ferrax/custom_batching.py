@@ -54,9 +54,6 @@ class custom_vmap(Generic[P, R]):
         self.vmap_rule = vmap_rule
         return vmap_rule
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
-
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         name = getattr(self.fun, "__name__", str(self.fun))
         rule = self.vmap_rule

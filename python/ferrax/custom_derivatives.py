@@ -316,9 +316,6 @@ class custom_jvp(Generic[P, R]):
 
         self.defjvp(jvp)
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
-
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if len(args) == self._arity and not kwargs and self._rule is not None:
             out = _ferrax.called_plainly(self.fun, args)
@@ -558,9 +555,6 @@ class custom_vjp(Generic[P, R]):
         other.nondiff_argnums = self.nondiff_argnums
         other.defvjp(fwd, bwd, self.symbolic_zeros)
         return other
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if len(args) == self._arity and not kwargs and self.bwd is not None:

@@ -62,6 +62,46 @@ def test_traced_calls_leave_their_operations():
     np.testing.assert_array_equal(jax.vmap(jnp.var)(X), jax.jit(jax.vmap(jnp.var))(X))
 
 
+@pytest.mark.parametrize(
+    "name", ["det", "inv", "slogdet", "solve", "cholesky", "qr", "svd", "eigh", "eigvals", "eigvalsh"]
+)
+def test_interpreters_find_linear_algebra_by_name(name):
+    fun = getattr(jnp.linalg, name)
+    xs = (SQUARE, X) if name == "solve" else (SQUARE,)
+
+    def names(f, *xs):
+        return [e.params["name"] for e in jax.make_jaxpr(f)(*xs).eqns if e.primitive.name == "jit"]
+
+    assert names(fun, *xs) == [name]
+    assert names(jax.vmap(fun), *(x[None] for x in xs)) == [name]
+    assert set(names(jax.grad(lambda *xs: jnp.sum(jax.tree.leaves(fun(*xs))[-1]).real), *xs)) == {name}
+    with pytest.raises((TypeError, ValueError), match=r"shape|square|dim|rank"):
+        jax.jit(fun)(*(x[0, 0] for x in xs))
+    with jax.disable_jit():
+        want = fun(*xs)
+    for one, other in zip(jax.tree.leaves(jax.jit(fun)(*xs)), jax.tree.leaves(want), strict=True):
+        assert same_bits(one, other)
+
+
+@pytest.mark.parametrize("fun", [jnp.linalg.cholesky, jax.nn.silu], ids=["cholesky", "silu"])
+def test_the_place_of_an_error_is_that_of_its_own_call(fun):
+    """The library's program is traced once, for the caller that came first."""
+
+    def first(x):
+        return fun(x)
+
+    def second(x):
+        return fun(x)
+
+    bad = -jnp.eye(2) if fun is jnp.linalg.cholesky else jnp.full((2, 2), -jnp.inf)
+    with jax.debug_nans(True):
+        jax.jit(first)(jnp.eye(2))
+        with pytest.raises(FloatingPointError, match=r"test_one_program.py:\d+ \(.*second\)"):
+            jax.jit(second)(bad)
+    (call,) = jax.make_jaxpr(second)(jnp.eye(2)).eqns
+    assert call._place[3].endswith("second") and call.params["jaxpr"].eqns[0]._place is None
+
+
 def test_what_a_program_does_not_take_is_as_before():
     np.testing.assert_array_equal(jnp.var(X, [0]), jnp.var(X, 0))
     np.testing.assert_array_equal(jnp.median(np.asarray(X)), jnp.median(X))

@@ -82,6 +82,22 @@ def test_to_device():
         x.to_device(device, stream=1)
 
 
+@pytest.mark.parametrize(
+    ("module", "name", "instead"),
+    [
+        (ferrax, "device_put_replicated", "device_put"),
+        (ferrax, "device_put_sharded", "device_put"),
+        (jnp, "fix", "trunc"),
+        (lax, "pvary", "pcast"),
+        (ferrax.scipy.special, "sph_harm", "sph_harm_y"),
+    ],
+)
+def test_names_that_are_gone_say_what_stands_for_them(module, name, instead):
+    assert not hasattr(module, name)
+    with pytest.raises(AttributeError, match=rf"{name} was removed in JAX v0.10.0. Use ferrax.*\.{instead}\b"):
+        getattr(module, name)
+
+
 def test_annotations_are_unions():
     for union in (ferrax.typing.ArrayLike, ferrax.typing.DTypeLike, lax.PrecisionLike):
         assert callable(union)

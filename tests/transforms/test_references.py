@@ -302,6 +302,14 @@ def test_vmap_does_not_write_to_what_it_closes_over():
     assert number(ref) == 0
     ferrax.vmap(lambda x: ref.addupdate(1.0))(jnp.arange(3.0))
     assert number(ref) == 1
+    # an argument that is not mapped is one of those
+    with pytest.raises(Exception, match="vmapped value on an unbatched array reference of type"):
+        ferrax.vmap(lambda r, x: r.addupdate(x), (None, 0))(ref, jnp.arange(3.0))
+    rows = ferrax.new_ref(jnp.zeros(3))
+    add = ferrax.vmap(lambda rows, r, x: rows.addupdate(r[...] * x), (0, None, 0))
+    add(rows, ref, jnp.arange(3.0))
+    ferrax.jit(add)(rows, ref, jnp.arange(3.0))
+    assert rows[...].tolist() == [0, 2, 4] and number(ref) == 1
 
 
 def pure(x):

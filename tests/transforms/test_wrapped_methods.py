@@ -6,6 +6,7 @@ import pytest
 
 import ferrax as jax
 import ferrax.numpy as jnp
+from tests.recorded import both
 
 WRAPPERS = {
     "checkpoint": (functools.partial(jax.checkpoint, static_argnums=0), 12.0),
@@ -47,3 +48,35 @@ def test_programs_and_initializers_bind():
     assert len(Model.program(1.0, 2.0).eqns) == 1
     assert Model().program.__self__.__class__ is Model
     assert Model.draw(jax.random.key(0), (2,)).shape == (2,)
+
+
+FUNCTIONS = """
+jit jax.vmap lax.add lax.scan lax.cond nn.softmax nn.relu nn.gelu nn.silu numpy.sin numpy.sum numpy.add
+numpy.where numpy.clip numpy.array numpy.ones numpy.linalg.inv numpy.linalg.norm random.normal random.split
+tree.map device_put custom_jvp custom_vjp custom_batching.custom_vmap pure_callback debug.print numpy.multiply
+numpy.vectorize numpy.concatenate
+"""
+
+
+@pytest.mark.parametrize("name", FUNCTIONS.split())
+def test_public_functions_as_attributes_of_classes_bind_as_in_jax(name):
+    def binds(jax):
+        found = jax
+        for part in name.removeprefix("jax.").split("."):
+            found = getattr(found, part)
+        found = found(lambda *args: len(args)) if name.split(".")[-1].startswith(("custom", "vec", "vmap")) else found
+        holder = type("Holder", (), {"attribute": found})()
+        return holder.attribute is not found
+
+    ours, theirs = both(binds)
+    assert ours == theirs
+
+
+def test_activations_are_called_without_the_instance():
+    class Layer:
+        activation = jax.nn.relu
+
+        def __call__(self, x):
+            return self.activation(x)
+
+    assert Layer()(-1.0) == 0.0

@@ -51,7 +51,8 @@ impl ParamValue for AxisNames {
     }
     fn parse(text: &Param) -> Option<Self> {
         let Param::Text(text) = text else { return None };
-        Some(AxisNames(split_tuple(text)?.into_iter().map(|n| Arc::from(n.trim_matches('\''))).collect()))
+        let names = split_tuple(text).unwrap_or_else(|| vec![text.as_str()]);
+        Some(AxisNames(names.into_iter().map(|n| Arc::from(n.trim_matches('\''))).collect()))
     }
 }
 

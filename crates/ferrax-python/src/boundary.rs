@@ -38,12 +38,11 @@ static OTHER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 /// How many exceptions of a chain (`raise ... from ...`) are looked at.
 const CHAIN: usize = 8;
 
-/// A public function; binds as a method does when `M`.
-struct Boundary<const M: bool>(Py<PyAny>);
+/// A public function.
+struct Boundary(Py<PyAny>);
 
-impl<const M: bool> FastCall for Boundary<M> {
+impl FastCall for Boundary {
     const TYPE_NAME: &'static CStr = c"ferrax.function";
-    const METHOD: bool = M;
 
     fn call(&self, py: Python<'_>, args: Args<'_, '_>) -> PyResult<Py<PyAny>> {
         if watched() {
@@ -166,12 +165,10 @@ fn is_library(entry: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(in_library(&code))
 }
 
-/// A callable that hides the library's frames from the errors of `function`; `method`: it binds to instances.
+/// A callable that hides the library's frames from the errors of `function`, and binds to instances as it does.
 #[pyfunction]
-#[pyo3(signature = (function, method=false))]
-fn boundary(py: Python<'_>, function: &Bound<'_, PyAny>, method: bool) -> PyResult<Py<PyAny>> {
-    let inner = function.clone().unbind();
-    let object = if method { new_bare(py, Boundary::<true>(inner))? } else { new_bare(py, Boundary::<false>(inner))? };
+fn boundary(py: Python<'_>, function: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    let object = new_bare(py, Boundary(function.clone().unbind()))?;
     let bound = object.bind(py);
     for name in ["__name__", "__qualname__", "__module__", "__doc__"] {
         if let Some(value) = function.getattr_opt(name)? {

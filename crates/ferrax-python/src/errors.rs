@@ -243,7 +243,6 @@ struct ErrorInit(Text);
 
 impl FastCall for ErrorInit {
     const TYPE_NAME: &'static CStr = c"ferrax.method";
-    const METHOD: bool = true;
 
     fn call(&self, py: Python<'_>, args: Args<'_, '_>) -> PyResult<Py<PyAny>> {
         const ONE: Params = Params::new("__init__", &["self", "message"], 2, 2);
@@ -438,7 +437,6 @@ struct Report;
 
 impl FastCall for Report {
     const TYPE_NAME: &'static CStr = c"ferrax.method";
-    const METHOD: bool = true;
 
     fn call(&self, py: Python<'_>, args: Args<'_, '_>) -> PyResult<Py<PyAny>> {
         const SELF: Params = Params::new("__str__", &["self"], 1, 1);

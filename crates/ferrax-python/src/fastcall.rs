@@ -27,8 +27,8 @@ use crate::errors::guard;
 pub trait FastCall: Send + Sync + Sized + 'static {
     /// Dotted name of the Python type.
     const TYPE_NAME: &'static CStr = c"ferrax.function";
-    /// Whether an instance that is a class attribute binds as a method.
-    const METHOD: bool = false;
+    /// Whether an instance that is a class attribute binds as a method, as functions of Python do.
+    const METHOD: bool = true;
 
     /// The call itself.
     fn call<'py>(&self, py: Python<'py>, args: Args<'_, 'py>) -> PyResult<Py<PyAny>>;

@@ -53,7 +53,6 @@ struct Shortcut {
 
 impl FastCall for Shortcut {
     const TYPE_NAME: &'static CStr = c"ferrax.numpy.function";
-    const METHOD: bool = true;
 
     #[inline]
     fn call<'py>(&self, py: Python<'py>, args: Args<'_, 'py>) -> PyResult<Py<PyAny>> {

@@ -247,6 +247,7 @@ struct Ufunc(Kind);
 
 impl FastCall for Ufunc {
     const TYPE_NAME: &'static CStr = c"ferrax.numpy.ufunc";
+    const METHOD: bool = false;
 
     fn call<'py>(&self, py: Python<'py>, args: Args<'_, 'py>) -> PyResult<Py<PyAny>> {
         if args.kwlen() == 0 {

@@ -14,6 +14,7 @@ from ferrax import _ferrax, dtypes, lax, numpy as jnp
 from ferrax._evaluate import bind, evaluate, parameters, traced
 from ferrax._ferrax import ClosedJaxpr, JaxprEqn
 from ferrax._named_functions import name_function, named_function
+from ferrax._parameters import own
 from ferrax.config import checks_become_values
 from ferrax.experimental._check_errors import (
     DivisionByZeroError,
@@ -226,7 +227,7 @@ def _cond(equation: JaxprEqn, values: list[Any], error: Error, wanted: _Wanted) 
 
 
 def _scan(equation: JaxprEqn, values: list[Any], error: Error, wanted: _Wanted) -> tuple[Error, Sequence[Any]]:
-    p, carried = equation.params, _Carried(error)
+    p, carried = own(equation.params), _Carried(error)
     n = p["num_consts"]
     body = carried.traced(p["jaxpr"], wanted, "scan", values[:n])
     args = [*carried.leaves, *values[n:]]
@@ -262,7 +263,7 @@ def _while(equation: JaxprEqn, values: list[Any], error: Error, wanted: _Wanted)
 def _remat(equation: JaxprEqn, values: list[Any], error: Error, wanted: _Wanted) -> tuple[Error, Sequence[Any]]:
     from ferrax._checkpoint import _policy
 
-    p, carried = equation.params, _Carried(error)
+    p, carried = own(equation.params), _Carried(error)
     body = carried.traced(p["jaxpr"], wanted, "checkpoint")
     if p["differentiated"]:
         return carried.split(body.eval(*carried.leaves, *values))
@@ -290,7 +291,7 @@ def _rule_run(rule: Callable[..., list[Any]], args: Sequence[Any], wanted: _Want
 
 def _custom_jvp(equation: JaxprEqn, values: list[Any], error: Error, wanted: _Wanted) -> tuple[Error, Sequence[Any]]:
     """The function with checks; its derivative is the rule's, beside the function's error."""
-    p, carried = equation.params, _Carried(error)
+    p, carried = own(equation.params), _Carried(error)
     rule = named_function(str(p["jvp"]))
     n = len(values) - rule.arity
     body = carried.body(p["call_jaxpr"], wanted, values[:n])
@@ -312,7 +313,7 @@ def _custom_jvp(equation: JaxprEqn, values: list[Any], error: Error, wanted: _Wa
 
 def _custom_vjp(equation: JaxprEqn, values: list[Any], error: Error, wanted: _Wanted) -> tuple[Error, Sequence[Any]]:
     """The function with checks; its derivative is the rules', beside the function's error."""
-    p, carried = equation.params, _Carried(error)
+    p, carried = own(equation.params), _Carried(error)
     fwd, bwd = named_function(str(p["fwd"])), named_function(str(p["bwd"]))
     n = len(values) - fwd.arity
     body = carried.body(p["call_jaxpr"], wanted, values[:n])

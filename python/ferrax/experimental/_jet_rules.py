@@ -17,6 +17,7 @@ import numpy as np
 from ferrax import _ferrax, dtypes, lax, numpy as jnp
 from ferrax._evaluate import bind, evaluate, parameters, traced
 from ferrax._ferrax import ClosedJaxpr, JaxprEqn, lax as _lax
+from ferrax._parameters import own
 from ferrax._primitives import built_in
 from ferrax.experimental import _series as series
 from ferrax.experimental._series import Series
@@ -356,7 +357,7 @@ def _polynomial(terms: Series, t: Any) -> Any:
 
 
 def _inline(key: str) -> Callable[..., Any]:
-    return lambda order, equation, values: run(equation.params[key], values, order)
+    return lambda order, equation, values: run(own(equation.params)[key], values, order)
 
 
 class _Flat:

@@ -15,6 +15,7 @@ import numpy as np
 
 from ferrax import _ferrax, dtypes
 from ferrax._ferrax import JaxprEqn
+from ferrax._parameters import own
 from ferrax.errors import KeyReuseError
 
 __all__ = [
@@ -264,7 +265,7 @@ def _chosen(equation: JaxprEqn) -> Signature:
 
 
 def _inside(equation: JaxprEqn) -> Signature:
-    return signature_of(equation.params["jaxpr"])
+    return signature_of(own(equation.params)["jaxpr"])
 
 
 def _remat(equation: JaxprEqn) -> Signature:

@@ -23,6 +23,7 @@ from ferrax._api import jit
 from ferrax._core import ShapedArray, asarray
 from ferrax._derivatives import vjp
 from ferrax._evaluate import evaluate, traced
+from ferrax._parameters import own
 from ferrax._shape_dtype import ShapeDtypeStruct
 from ferrax._shapes import is_symbolic_dim
 from ferrax._texts import differences, short
@@ -466,7 +467,7 @@ def _without_rules(program: Any) -> Any:
             return values
         inner = _RULES.get(name)
         if inner:
-            return evaluate(equation.params[inner], values, rule)
+            return evaluate(own(equation.params)[inner], values, rule)
         primitive = equation.primitive
         if primitive._ferrax_built_in:
             return None

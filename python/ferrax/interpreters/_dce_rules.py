@@ -11,6 +11,7 @@ from typing import Any
 from ferrax import _ferrax
 from ferrax._ferrax import ClosedJaxpr, Jaxpr, JaxprEqn
 from ferrax._named_functions import name_function, named_function
+from ferrax._parameters import own
 
 __all__ = ["closed", "dce_cond", "dce_custom_jvp", "dce_custom_vjp", "dce_scan"]
 
@@ -93,7 +94,7 @@ def _bound_again(eqn: JaxprEqn, key: str, wanted: list[bool], bind: Callable[...
     from ferrax.extend.core import new_jaxpr_eqn
 
     count = len(eqn.invars)
-    consts = count - named_function(str(eqn.params[key])).arity
+    consts = count - named_function(str(own(eqn.params)[key])).arity
     body, _ = _without(eqn.params["call_jaxpr"], wanted, [True] * count)
     call = lambda *args: bind(lambda *own: list(body.eval(*args[:consts], *own)), list(args[consts:]))
     program = _ferrax.trace_to_jaxpr(call, tuple(v.aval for v in eqn.invars), None, "jit").jaxpr
@@ -105,7 +106,8 @@ def _bound_again(eqn: JaxprEqn, key: str, wanted: list[bool], bind: Callable[...
 
 def dce_custom_jvp(used_outputs: list[bool], eqn: JaxprEqn) -> _Left:
     """A call of a `custom_jvp` function keeps its operands, and the results of its rule that are wanted."""
-    p, jvp = eqn.params, named_function(str(eqn.params["jvp"]))
+    p = own(eqn.params)
+    jvp = named_function(str(p["jvp"]))
     if jvp is None or all(used_outputs):
         return [True] * len(eqn.invars), eqn
     if not any(used_outputs):
@@ -123,7 +125,8 @@ def dce_custom_jvp(used_outputs: list[bool], eqn: JaxprEqn) -> _Left:
 
 def dce_custom_vjp(used_outputs: list[bool], eqn: JaxprEqn) -> _Left:
     """A call of a `custom_vjp` function keeps its operands; cotangents of what is not wanted are zeros."""
-    p, (fwd, bwd) = eqn.params, (named_function(str(eqn.params[key])) for key in ("fwd", "bwd"))
+    p = own(eqn.params)
+    fwd, bwd = (named_function(str(p[key])) for key in ("fwd", "bwd"))
     if fwd is None or bwd is None or all(used_outputs):
         return [True] * len(eqn.invars), eqn
     if not any(used_outputs):

@@ -377,6 +377,10 @@ def dce_jaxpr_call_rule(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[b
     return _dce_call("call_jaxpr", False, list(used_outputs), eqn)
 
 
+def _dce_remat(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
+    return _dce_call("jaxpr", not isinstance(eqn.params["jaxpr"], Jaxpr), list(used_outputs), eqn)
+
+
 def dce_jaxpr_closed_call_rule(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
     """As `dce_jaxpr_call_rule`, of a program with its constants.
 
@@ -407,7 +411,7 @@ dce_rules: dict[Any, Callable[[list[bool], JaxprEqn], tuple[list[bool], JaxprEqn
     built_in("custom_jvp_call"): dce_custom_jvp,
     built_in("custom_vjp_call"): dce_custom_vjp,
     built_in("jit"): functools.partial(dce_closed_call, "jaxpr"),
-    built_in("remat2"): functools.partial(dce_closed_call, "jaxpr"),
+    built_in("remat2"): _dce_remat,
     built_in("scan"): dce_scan,
 }
 # what JAX's module has besides

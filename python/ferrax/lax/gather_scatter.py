@@ -79,16 +79,13 @@ class GatherScatterMode(enum.Enum):
     Example:
       >>> from ferrax import lax
       >>> lax.GatherScatterMode.from_any("fill")
-      GatherScatterMode.FILL_OR_DROP
+      <GatherScatterMode.FILL_OR_DROP: 2>
     """
 
     CLIP = enum.auto()
     FILL_OR_DROP = enum.auto()
     PROMISE_IN_BOUNDS = enum.auto()
     ONE_HOT = enum.auto()
-
-    def __repr__(self) -> str:
-        return f"GatherScatterMode.{self.name}"
 
     @staticmethod
     def from_any(s: str | GatherScatterMode | None) -> GatherScatterMode:
@@ -106,7 +103,7 @@ class GatherScatterMode(enum.Enum):
         Example:
           >>> from ferrax import lax
           >>> lax.GatherScatterMode.from_any("clip")
-          GatherScatterMode.CLIP
+          <GatherScatterMode.CLIP: 1>
         """
         if isinstance(s, GatherScatterMode):
             return s

@@ -58,7 +58,7 @@ def _placing(make: Callable[..., Array], default: DTypeLike | None) -> Initializ
 
     # warnings name the function that the user called by its frame
     init.__code__ = init.__code__.replace(co_qualname=make.__code__.co_qualname)
-    return _shielded(init, method=True)
+    return _shielded(init)
 
 
 def zeros(key: Array, shape: Any, dtype: DTypeLike | None = None, out_sharding: Any = None) -> Array:

@@ -210,4 +210,4 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = f
         check_batch_ranks(arrays, cores, signature)
         return _over_batch(function, arrays, cores)
 
-    return shielded(wrapped, method=True)
+    return shielded(wrapped)

@@ -8,6 +8,7 @@ import numpy as np
 
 from ferrax import lax
 from ferrax._api import jit
+from ferrax._one_program import one_program
 from ferrax.lax import linalg as _lax_linalg
 from ferrax.numpy import _sort, _take
 from ferrax.numpy._args import Array, ArrayLike, promote_inexact
@@ -57,6 +58,7 @@ def check_square(name: str, x: Array) -> None:
         raise ValueError(f"Argument to {name} must have shape [..., n, n], got {x.shape}.")
 
 
+@one_program("upper", "symmetrize_input", equation=True)
 def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """The Cholesky factors of Hermitian positive definite matrices: a = L Lᴴ = Uᴴ U.
 
@@ -81,6 +83,7 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     return adjoint(lower) if upper else lower
 
 
+@one_program("mode", equation=True)
 def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     """QR factorization of matrices: a = Q R.
 
@@ -162,6 +165,7 @@ def _svd_of_hermitian(x: Array) -> SVDResult:
     return SVDResult(v, lax.abs(w), adjoint(v * sign[..., None, :]))
 
 
+@one_program("full_matrices", "compute_uv", "hermitian", "subset_by_index", equation=True)
 def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
         subset_by_index: tuple[int, int] | None = None) -> Any:  # fmt: skip
     """Singular value decomposition of matrices: a = U diag(S) Vh.
@@ -216,6 +220,7 @@ def _is_lower(uplo: str | None) -> bool:
     return uplo != "U"
 
 
+@one_program("UPLO", "symmetrize_input", equation=True)
 def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """Eigenvalues and eigenvectors of Hermitian matrices.
 
@@ -241,6 +246,7 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     return EighResult(w, v)
 
 
+@one_program("UPLO", "symmetrize_input", equation=True)
 def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """The eigenvalues of Hermitian matrices, in ascending order.
 
@@ -283,6 +289,7 @@ def eig(a: ArrayLike) -> EigResult:
     return EigResult(w, v)
 
 
+@one_program(equation=True)
 def eigvals(a: ArrayLike) -> Array:
     """The eigenvalues of general matrices, in no particular order.
 

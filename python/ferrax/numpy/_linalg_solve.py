@@ -39,7 +39,7 @@ def _batched(x: Array, batch: tuple[int, ...]) -> Array:
     return broadcast_to_shape(x, batch + x.shape[-2:])
 
 
-@one_program()
+@one_program(equation=True)
 def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """The solution x of a x = b.
 
@@ -79,7 +79,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     return out.squeeze(-1) if vector else out
 
 
-@one_program()
+@one_program(equation=True)
 def inv(a: ArrayLike) -> Array:
     """The inverses of matrices.
 
@@ -182,7 +182,7 @@ def _adjugate_product(a: Array, b: Array) -> tuple[Array, Array]:
     return det, where(flat, _creation.zeros_like(x), x)
 
 
-@one_program()
+@one_program(equation=True)
 def det(a: ArrayLike) -> Array:
     """The determinants of matrices.
 
@@ -264,7 +264,7 @@ def _slogdet_qr(a: Array) -> tuple[Array, Array]:
 _slogdet_qr.defjvp(lambda primals, tangents: _slogdet_change(_slogdet_qr, primals, tangents))
 
 
-@one_program("method")
+@one_program("method", equation=True)
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """Sign and logarithm of the absolute value of the determinants of matrices.
 

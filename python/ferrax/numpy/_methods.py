@@ -289,7 +289,7 @@ def _put(name: str, member: Any) -> None:
 for _name, _method in _METHODS.items():
     if isinstance(_method, types.FunctionType):
         _method.__doc__ = completed(_method.__doc__, sys.modules[_method.__module__])
-        _method = shielded(_method, method=True)
+        _method = shielded(_method)
     _put(_name, _method)
 for _name, _getter in _PROPERTIES.items():
     _put(_name, property(_getter))

@@ -423,7 +423,7 @@ for _name, _default in _DEFAULTS.items():
 for _name in ("_binary", "_promoted", "_scan_reduce"):
     setattr(_ferrax.numpy.ufunc, _name, getattr(ufunc, _name))
 for _name in ("accumulate", "at", "outer", "reduce", "reduceat"):
-    setattr(_ferrax.numpy.ufunc, _name, shielded(getattr(ufunc, _name), method=True))
+    setattr(_ferrax.numpy.ufunc, _name, shielded(getattr(ufunc, _name)))
 for _name, _members in _TABLE.items():
     for _member, _value in _members.items():
         setattr(getattr(_ufuncs, _name), _member, _value)

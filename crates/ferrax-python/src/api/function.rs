@@ -221,7 +221,8 @@ impl<'py> Partial<'py> {
     }
 }
 
-fn unwrapped<'py>(fun: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
+/// The function that decorators, methods and partial applications stand for.
+pub fn unwrapped<'py>(fun: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
     let py = fun.py();
     let mut fun = fun.clone();
     for _ in 0..16 {

@@ -251,7 +251,6 @@ impl Grad {
 
 impl FastCall for Grad {
     const TYPE_NAME: &'static std::ffi::CStr = c"ferrax.GradFunction";
-    const METHOD: bool = true;
 
     fn call<'py>(&self, py: Python<'py>, args: Args<'_, 'py>) -> PyResult<Py<PyAny>> {
         match self.run(&args) {

@@ -5,12 +5,15 @@
 use super::donation::{check_leaves, is_path, no_such_path, nothing_donated, usual_quotes, warn_unusable};
 use super::explain;
 use super::explicit;
-use super::function::{Call, FlatCall, Function, Leaves, ParamNames, build, no_value, too_large, wrap_names};
+use super::function::{
+    Call, FlatCall, Function, Leaves, ParamNames, build, no_value, too_large, unwrapped, wrap_names,
+};
 use super::guards::{Captured, Guards, Watch};
 use super::jaxpr::PyClosed;
 use super::jit_cache::{self, Kept, Key, Options, Parts, Program, Programs, Signature, programs_of};
 use super::kept_traces::{self, Place};
 use super::references;
+use super::source::OfAnyCaller;
 use super::statics::Static;
 use super::trees;
 use super::typed_args::{of_type, without_types};
@@ -26,10 +29,10 @@ use ferrax_base::config::{self, Flag};
 use ferrax_ir::{Array, Aval, Effects, JaxprRef, Value};
 use ferrax_ops::control::jit::jit_call;
 use ferrax_transform::{Staged, eval_jaxpr, stage};
-use pyo3::Borrowed;
 use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use pyo3::{Borrowed, intern};
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -251,6 +254,8 @@ impl Jit {
         let debug = self.function.debug_for(py, tree, positions);
         let fun = with_statics(py, &self.function.fun, statics, positions)?;
         let mut call = FlatCall::new(py, &fun, tree, &self.function.debug);
+        let code = unwrapped(self.function.fun.bind(py)).getattr_opt(intern!(py, "__code__"))?;
+        let _own = code.and_then(|code| OfAnyCaller::start(&code));
         let mut staged = stage("jit", debug, avals, |args| call.to_end(args)).py()?;
         let out_tree = call.out_tree()?;
         references::ended(self.function.fun.bind(py), &mut staged.jaxpr, &staged.captured, &out_tree)?;
@@ -552,7 +557,6 @@ impl FastCall for WithStatics {
 
 impl FastCall for Jit {
     const TYPE_NAME: &'static std::ffi::CStr = c"ferrax.PjitFunction";
-    const METHOD: bool = true;
 
     #[inline]
     fn call<'py>(&self, py: Python<'py>, args: Args<'_, 'py>) -> PyResult<Py<PyAny>> {

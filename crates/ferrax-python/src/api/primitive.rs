@@ -369,9 +369,12 @@ fn named(name: &str, params: &Bound<'_, PyDict>) -> PyResult<OpRef> {
     let Some(primitive) = table().get(name) else {
         return Err(PyNotImplementedError::new_err(format!("the primitive {name} is not one of ferrax's")));
     };
+    static OWN: pyo3::sync::PyOnceLock<Py<PyAny>> = pyo3::sync::PyOnceLock::new();
+    let own = crate::dtypes::imported(&OWN, params.py(), "ferrax._parameters", "own")?;
+    let own = own.call1((params,))?.cast_into::<PyDict>()?;
     let mut fields = BTreeMap::new();
     let mut template = None;
-    for (key, value) in params.iter() {
+    for (key, value) in own.iter() {
         if let Ok(opaque) = value.cast::<PyOpaque>() {
             template = Some(opaque.get().op.clone());
         }
@@ -423,7 +426,7 @@ fn field(value: &Bound<'_, PyAny>) -> PyResult<Param> {
     {
         return Ok(Param::Text(dtype.dtype.name().into()));
     }
-    Ok(Param::Text(value.repr()?.extract()?))
+    Ok(Param::Text(value.str()?.extract()?))
 }
 
 /// An operation whose parameters text cannot tell, with other programs.

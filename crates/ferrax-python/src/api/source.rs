@@ -10,6 +10,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyCode;
 use rustc_hash::FxHashMap;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::{Mutex, OnceLock};
 
@@ -89,6 +90,34 @@ pub fn in_library(code: &Bound<'_, PyAny>) -> bool {
     number(code.py(), code.as_ptr()).1
 }
 
+thread_local! {
+    /// The frame that called the function of the library that is traced; null for none.
+    static CALLER: Cell<*mut ffi::PyFrameObject> = const { Cell::new(std::ptr::null_mut()) };
+}
+
+/// While it lives, operations of a function of the library have no place: its program serves every caller, and the
+/// place of the call stands for theirs.
+pub struct OfAnyCaller(*mut ffi::PyFrameObject);
+
+impl OfAnyCaller {
+    /// Starts it where the code is the library's.
+    pub fn start(code: &Bound<'_, PyAny>) -> Option<OfAnyCaller> {
+        // SAFETY: the interpreter is attached; the frame is kept alive while it is compared with
+        in_library(code).then(|| unsafe {
+            let frame = ffi::PyEval_GetFrame();
+            ffi::Py_XINCREF(frame.cast());
+            OfAnyCaller(CALLER.replace(frame))
+        })
+    }
+}
+
+impl Drop for OfAnyCaller {
+    fn drop(&mut self) {
+        // SAFETY: it is dropped where it was started, with the interpreter attached
+        unsafe { ffi::Py_XDECREF(CALLER.replace(self.0).cast()) }
+    }
+}
+
 /// The innermost frame outside the library.
 fn capture() -> Source {
     // SAFETY: frames are walked with the interpreter attached; every owned reference is released.
@@ -104,6 +133,10 @@ fn capture() -> Source {
         ffi::Py_INCREF(first.cast());
         let mut frame = first;
         while !frame.is_null() {
+            if frame == CALLER.get() {
+                ffi::Py_DECREF(frame.cast());
+                return Source::default();
+            }
             let code = ffi::PyFrame_GetCode(frame);
             let (n, library) = number(py, code.cast());
             ffi::Py_DECREF(code.cast());

@@ -311,7 +311,6 @@ fn is_shape(leaf: &Bound<'_, PyAny>) -> bool {
 
 impl FastCall for Vmap {
     const TYPE_NAME: &'static std::ffi::CStr = c"ferrax.VmapFunction";
-    const METHOD: bool = true;
 
     fn call<'py>(&self, py: Python<'py>, args: Args<'_, 'py>) -> PyResult<Py<PyAny>> {
         let special = Cell::new(false);

@@ -269,7 +269,7 @@ def _refusing(name: str) -> Callable[..., Any]:
 
     method.__name__ = name
     method.__qualname__ = f"JAXSparse.{name}"
-    return shielded(method, method=True)
+    return shielded(method)
 
 
 for _name in ["neg", "pos", "matmul", "rmatmul", "mul", "rmul", "add", "radd", "sub", "rsub", "getitem"]:

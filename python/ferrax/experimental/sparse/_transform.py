@@ -18,6 +18,7 @@ from ferrax._core import ShapedArray, asarray, typeof
 from ferrax._evaluate import bind, evaluate, parameters, traced
 from ferrax._ferrax import ClosedJaxpr, EagerScope, JaxprEqn, primitive_names
 from ferrax._named_functions import named_function
+from ferrax._parameters import own
 from ferrax._primitives import built_in
 from ferrax.custom_derivatives import custom_jvp
 from ferrax.dtypes import float0
@@ -431,14 +432,15 @@ def _conv(equation: JaxprEqn, x: Any, y: Any) -> Any:
 
 def _inside(key: str) -> Callable[..., Any]:
     def rule(equation: JaxprEqn, *values: Any) -> list[Any]:
-        return evaluate_sparse(equation.params[key], values)
+        return evaluate_sparse(own(equation.params)[key], values)
 
     return rule
 
 
 def _custom_jvp(equation: JaxprEqn, *values: Any) -> list[Any]:
     """A function with a derivative of its own, which is taken of sparse arrays' data."""
-    p, jvp = equation.params, named_function(str(equation.params["jvp"]))
+    p = own(equation.params)
+    jvp = named_function(str(p["jvp"]))
     if jvp is None:
         raise _missing("custom_jvp_call")
     consts, operands = values[: len(values) - jvp.arity], values[len(values) - jvp.arity :]
