@@ -18,14 +18,16 @@ impl Known {
     /// What is known of a node; nothing of most.
     pub fn of(g: &Graph, node: &Node) -> Option<Known> {
         let ty = |i: usize| g.ty(node.inputs[i]);
-        if node.inputs.iter().copied().chain([node.first]).any(|v| g.ty(v).size() == 0) {
-            return None;
+        let has_elements = || node.inputs.iter().copied().chain([node.first]).all(|v| g.ty(v).size() > 0);
+        match &node.kind {
+            Kind::Gather(gathering) if has_elements() => {
+                Some(Known::Gather(gather::Taking::of(gathering, ty(0), ty(1), g.ty(node.first))))
+            }
+            Kind::Scatter { dims, mode, .. } if has_elements() => {
+                Some(Known::Scatter(scatter::Putting::of(dims, *mode, ty(0), ty(1), ty(2))))
+            }
+            _ => None,
         }
-        Some(match &node.kind {
-            Kind::Gather(gathering) => Known::Gather(gather::Taking::of(gathering, ty(0), ty(1), g.ty(node.first))),
-            Kind::Scatter { dims, mode, .. } => Known::Scatter(scatter::Putting::of(dims, *mode, ty(0), ty(1), ty(2))),
-            _ => return None,
-        })
     }
 
     /// Computes the node.
