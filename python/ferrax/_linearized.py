@@ -6,7 +6,7 @@ apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -60,10 +60,10 @@ def _taken_apart(pull: Any) -> tuple[list[Any], Any]:
     return leaves, (data, 0, None)
 
 
-def _put_together(node: Any, leaves: Sequence[Any]) -> Any:
-    data, arguments, tree = node
+def _put_together(node: Any, children: Iterable[Any]) -> Any:
+    (data, arguments, tree), leaves = node, list(children)
     if tree is None:
-        return _ferrax.VJP._unflatten(data, list(leaves))
+        return _ferrax.VJP._unflatten(data, leaves)
     count = tree.num_leaves
     # whatever stands for the arguments, `args_res` comes before it
     pull = _ferrax.VJP._unflatten(data, [*[0] * arguments, *leaves[count:]])
