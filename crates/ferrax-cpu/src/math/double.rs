@@ -222,7 +222,8 @@ const STEP_LO: f64 = 1.029_121_848_931_067_1e-13;
 const STEP: f64 = 4.332_169_878_499_658e-2;
 const STEP_REST: f64 = 1.449_404_258_653_937_3e-18;
 
-/// Entry n mod 16 of a table for every lane; `W` has the table in two registers.
+/// Entry n mod 16 of a table for every lane; `W` has the table in two registers. Nothing that may be called is handed its
+/// result's address, which handlers hold: they end in calls of others.
 ///
 /// # Safety
 /// `W` only where the machine has AVX-512.
@@ -236,15 +237,16 @@ unsafe fn look_up<const W: bool, const N: usize>(table: &[u64; 16], n: &[u64; N]
         unsafe {
             let (low, high) =
                 (_mm512_loadu_si512(table.as_ptr().cast()), _mm512_loadu_si512(table.as_ptr().add(8).cast()));
-            for (n, found) in n.as_chunks::<8>().0.iter().zip(found.as_chunks_mut::<8>().0) {
-                let at = _mm512_loadu_si512(n.as_ptr().cast());
-                _mm512_storeu_si512(found.as_mut_ptr().cast(), _mm512_permutex2var_epi64(low, at, high));
+            for lane in (0..N / 8 * 8).step_by(8) {
+                let at = _mm512_loadu_si512(n.as_ptr().add(lane).cast());
+                let entries = _mm512_permutex2var_epi64(low, at, high);
+                _mm512_storeu_si512(found.as_mut_ptr().add(lane).cast(), entries);
             }
         }
         return found;
     }
-    for (n, found) in n.iter().zip(&mut found) {
-        *found = table[(n & 15) as usize];
+    for lane in 0..N {
+        found[lane] = table[(n[lane] & 15) as usize];
     }
     found
 }
