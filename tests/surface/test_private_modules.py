@@ -213,8 +213,8 @@ def test_prefixes_by_structures_like_jax():
 
 def test_generators_like_jax():
     # those of Pallas are there once its modules were imported, by whatever test
-    theirs = {name for name in jax_prng.prngs if "pallas" not in name}
-    assert {*prng.prngs} == theirs and prng.UINT_DTYPES == jax_prng.UINT_DTYPES
+    known = {name for name in jax_prng.prngs if "pallas" not in name}
+    assert {*prng.prngs} == known and prng.UINT_DTYPES == jax_prng.UINT_DTYPES
     for name, impl in prng.prngs.items():
         assert (impl.key_shape, impl.tag) == (jax_prng.prngs[name].key_shape, jax_prng.prngs[name].tag)
     with pytest.raises(ValueError, match="already registered"):
