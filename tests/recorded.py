@@ -188,11 +188,26 @@ def expected(compute, *args):
         Exception: what it raised, by the names of its classes.
         pytest.fail.Exception: there is no recorded answer to this question. No `except Exception` catches that.
     """
+    return answered(*running(), compute, args)
+
+
+def shared(compute, *args):
+    """As `expected`, for what the tests of a file share: the answer is the file's, whichever test asks for it first."""
+    return answered(running()[0], "all", compute, args)
+
+
+def running():
+    """The file of the running test, and its name there."""
+    # pytest names it here: "tests/lax/test_windows.py::test_name[parameters] (call)"
+    file, test = os.environ["PYTEST_CURRENT_TEST"].rsplit(" ", 1)[0].split("::", 1)
+    return file, test
+
+
+def answered(file, test, compute, args):
+    """The answer to a test's question."""
     import ferrax
 
     wide = bool(ferrax.config.jax_enable_x64)
-    # pytest names the running test here: "tests/lax/test_windows.py::test_name[parameters] (call)"
-    file, test = os.environ["PYTEST_CURRENT_TEST"].rsplit(" ", 1)[0].split("::", 1)
     key = None if LIVE and not RECORD else fingerprint(wide, compute, args)
     if LIVE:
         code = ask(compute, args, wide)

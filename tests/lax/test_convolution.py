@@ -51,7 +51,7 @@ def close(a, b, tol=2e-5):
     np.testing.assert_allclose(np.asarray(a, np.float64), np.asarray(b, np.float64), rtol=tol, atol=tol)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(cases())
 def test_values_gradients_and_maps(case):
     lhs, rhs, options = case

@@ -25,7 +25,7 @@ class Emptying:
 
 @pytest.mark.parametrize("nested", [False, True])
 def test_a_list_that_is_emptied_meanwhile_is_read_as_it_was(nested):
-    for place in range(0, 1000, 97):
+    for place in (0, 1, 500, 999):
         items = [1.0 + i for i in range(1000)]
         items[place] = Emptying(items)
         got = np.asarray(jnp.array([items] if nested else items)).reshape(-1)
