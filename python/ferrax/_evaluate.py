@@ -27,9 +27,9 @@ __all__ = ["Rule", "bind", "evaluate", "parameters", "traced"]
 Rule = Callable[[JaxprEqn, list[Any]], "Sequence[Any] | None"]
 
 
-def _found(equation: JaxprEqn, key: str) -> Any:
-    """The function that a parameter names."""
-    text = str(own(equation.params)[key])
+def _found(equation: JaxprEqn, params: dict[str, Any], key: str) -> Any:
+    """The function that one of the core's parameters of an equation names."""
+    text = str(params[key])
     function = named_function(text)
     if function is None:
         raise NotImplementedError(f"the {key} of {equation.primitive.name} is not known to Python: {text}")
@@ -231,14 +231,15 @@ def _remat(equation: JaxprEqn, values: list[Any], rule: Rule | None) -> Any:
 
     p = own(equation.params)
     body = _again(p["jaxpr"], (), rule, "checkpoint")
-    policy = None if p["policy"] is None else _policy(_found(equation, "policy").policy)
+    policy = None if p["policy"] is None else _policy(_found(equation, p, "policy").policy)
     if p["differentiated"]:
         return body.eval(*values)
     return _ferrax.bind_remat(body, values, p["prevent_cse"], policy)
 
 
 def _custom_jvp(equation: JaxprEqn, values: list[Any], rule: Rule | None) -> Any:
-    p, jvp = own(equation.params), _found(equation, "jvp")
+    p = own(equation.params)
+    jvp = _found(equation, p, "jvp")
     consts = values[: len(values) - jvp.arity]
     fun = _run(p["call_jaxpr"], rule)
     return _ferrax.bind_custom_jvp(
@@ -252,7 +253,8 @@ def _custom_jvp(equation: JaxprEqn, values: list[Any], rule: Rule | None) -> Any
 
 
 def _custom_vjp(equation: JaxprEqn, values: list[Any], rule: Rule | None) -> Any:
-    p, fwd, bwd = own(equation.params), _found(equation, "fwd"), _found(equation, "bwd")
+    p = own(equation.params)
+    fwd, bwd = _found(equation, p, "fwd"), _found(equation, p, "bwd")
     consts = values[: len(values) - fwd.arity]
     fun = _run(p["call_jaxpr"], rule)
     return _ferrax.bind_custom_vjp(
@@ -267,7 +269,7 @@ def _custom_vjp(equation: JaxprEqn, values: list[Any], rule: Rule | None) -> Any
 
 
 def _custom_vmap(equation: JaxprEqn, values: list[Any], rule: Rule | None) -> Any:
-    vmap_rule = _found(equation, "rule")
+    vmap_rule = _found(equation, equation.params, "rule")
     first = len(values) - vmap_rule.arity
     call = _again(equation.params["call"], values[:first], rule, "custom_vmap")
     return _ferrax.bind_custom_vmap(call, str(equation.params["name"]), vmap_rule, values[first:])

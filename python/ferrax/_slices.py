@@ -8,7 +8,6 @@ them. Read next: `_refs.py`, which checks the bounds of windows.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -301,7 +300,7 @@ for _name in _UPDATES:
     setattr(_UpdateAt, _name, _method(_name))
 
 
-@functools.partial(shielded)
+@shielded
 def _getitem(self: Any, index: Any) -> Any:
     return _read(self, index, None)
 

@@ -17,7 +17,7 @@ __all__: list[str] = []
 
 
 def _itself(self: Any) -> Any:
-    """The value itself: none is a tracer without need, and none stands for another one."""
+    """The value itself: none is a tracer without need or stands for another one, and sizes are values already."""
     return self
 
 
@@ -27,11 +27,6 @@ def _to_concrete_value(self: Any) -> Any:
         return _ferrax.concrete_or_error(None, self)
     except ConcretizationTypeError:
         return None
-
-
-def _dimension_as_value(self: Any) -> Any:
-    """The value itself, as the size of an axis."""
-    return self
 
 
 def _state(self: Any) -> Any:
@@ -56,7 +51,7 @@ def _fill(cls: Any, **members: Any) -> None:
 
 _fill(
     _ferrax.Tracer,
-    dimension_as_value=_dimension_as_value,
+    dimension_as_value=_itself,
     full_lower=_itself,
     get_referent=_itself,
     to_concrete_value=_to_concrete_value,

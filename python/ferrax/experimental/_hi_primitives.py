@@ -199,7 +199,10 @@ class VJPHiPrimitive:
           source_info: None.
           *args: the arguments.
         """
-        return self.out_tree.unflatten(call_hi_primitive_p.bind(*self._leaves(args), _prim=self))
+        return self._bound(self._leaves(args))
+
+    def _bound(self, leaves: Sequence[Any]) -> Any:
+        return self.out_tree.unflatten(call_hi_primitive_p.bind(*leaves, _prim=self))
 
     def _leaves(self, args: tuple[Any, ...]) -> list[Any]:
         leaves, tree = tree_util.tree_flatten(args)
@@ -215,7 +218,7 @@ class VJPHiPrimitive:
             return apply(self, args, leaves)
         if not (_same_rule("staging", type(self)) or _ferrax.is_eager()) and all(map(_recorded, leaves)):
             return self.staging(trace_at_work(), None, *args)
-        return self.out_tree.unflatten(call_hi_primitive_p.bind(*leaves, _prim=self))
+        return self._bound(leaves)
 
     def defines(self, name: str) -> bool:
         """Whether the class defines a rule."""

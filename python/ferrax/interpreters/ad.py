@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from ferrax._boundary import expose as _expose
 from ferrax._derivatives import jvp as _jvp, linearize as _linearize
@@ -73,11 +73,7 @@ class JVPTrace(_Trace):
     """
 
     def __init__(self, parent_trace: Any, tag: Any):
-        _differentiated_by_the_core("JVPTrace")
-
-
-def _differentiated_by_the_core(name: str) -> NoReturn:
-    raise NotImplementedError(f"ferrax.interpreters.ad.{name}: programs are differentiated by the core")
+        raise NotImplementedError("ferrax.interpreters.ad.JVPTrace: programs are differentiated by the core")
 
 
 #: The sum of two cotangents of one value.

@@ -116,12 +116,7 @@ def _of_array(name: str) -> Callable[..., Any]:
 
 
 for _name in dir(_ferrax.Tracer):
-    if (
-        _name.startswith("__")
-        and _name not in _OWN
-        and hasattr(_ferrax.Array, _name)
-        and callable(getattr(_ferrax.Array, _name))
-    ):
+    if _name.startswith("__") and _name not in _OWN and callable(getattr(_ferrax.Array, _name, None)):
         setattr(Tracer, _name, _of_array(_name))
     elif not _name.startswith("_") and _name not in vars(Tracer):
         setattr(Tracer, _name, _OfArray(_name))
