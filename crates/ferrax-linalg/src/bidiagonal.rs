@@ -5,12 +5,8 @@
 //! Source: Golub and Van Loan, "Matrix Computations" (4th edition), section 5.4.8. Read next: `householder.rs`,
 //! `spectral.rs` for the caller.
 
-use crate::householder::{reflection, wide};
+use crate::householder::{Columns, LANES, TOGETHER, reflection, split, wide};
 use crate::scalar::{Field, Scalar};
-
-/// Columns that a pass takes at once, and rows of them that vectors hold.
-const TOGETHER: usize = 4;
-const LANES: usize = 8;
 
 wide! {
     /// The diagonal `d` and what stands above it, `e`, of the bidiagonal form of `a` (rows × `d.len()`, no fewer rows than
@@ -65,15 +61,6 @@ fn bidiagonal_body<T: Field>(a: &mut [T], rows: usize, d: &mut [T], e: &mut [T])
         }
         y[k + 1..].iter_mut().for_each(|y| *y *= tau);
     }
-}
-
-/// Columns from row `k` on, by vectors, and what is left of each.
-type Columns<'a, T, const N: usize> = [(&'a mut [[T; LANES]], &'a mut [T]); N];
-
-#[inline(always)]
-fn split<T, const N: usize>(columns: &mut [T], rows: usize, k: usize) -> Columns<'_, T, N> {
-    let mut rest = columns.chunks_exact_mut(rows);
-    std::array::from_fn(|_| rest.next().map_or(&mut [][..], |c| &mut c[k..]).as_chunks_mut())
 }
 
 /// Of `N` columns, from row `k` on: c -= y u, then w = vᵀ c.

@@ -1,4 +1,4 @@
-//! Householder reflections: QR with and without pivoting, Hessenberg and tridiagonal forms, products of reflections.
+//! Householder reflections: QR with and without pivoting, Hessenberg forms, products of reflections.
 //!
 //! A reflection is H = I - τ v vᴴ with v₀ = 1, made so that Hᴴ x = β e₀ with β real: LAPACK's `larfg`. Products of
 //! several are I - V T Vᴴ with an upper triangular T (Schreiber and Van Loan, "A storage-efficient WY representation
@@ -23,14 +23,18 @@ const BLOCK: usize = 32;
 const CHUNK: usize = 128;
 
 /// Elements of reflections up to which they are applied one by one: blocks of them take memory.
-const FEW: usize = 256;
+const FEW: usize = 1 << 10;
+
+/// Columns that a pass takes at once, and rows of them that vectors hold.
+pub(crate) const TOGETHER: usize = 4;
+pub(crate) const LANES: usize = 8;
 
 /// Sums that run side by side, so that vectors hold them.
 const SUMS: usize = 16;
 
 /// The sum of terms of two slices of one length: that of element i joins sum i % `SUMS`, then halves are added up.
 #[inline(always)]
-fn sum<T: Scalar, S: Scalar>(x: &[T], y: &[T], term: impl Fn(T, T) -> S) -> S {
+pub(crate) fn sum<T: Scalar, S: Scalar>(x: &[T], y: &[T], term: impl Fn(T, T) -> S) -> S {
     if x.len() < SUMS {
         return x.iter().zip(y).fold(S::ZERO, |s, (&x, &y)| s + term(x, y));
     }
@@ -83,10 +87,24 @@ pub(crate) fn reflection<T: Field>(head: &mut T, tail: &mut [T]) -> T {
         return T::ZERO;
     }
     let beta = -alpha.modulus().with(rest).signed_as(alpha.re());
+    if beta.magnitude() < T::R::TINY / T::R::EPSILON {
+        return small_reflection(head, tail);
+    }
     let tau = T::of_parts((beta - alpha.re()) / beta, -alpha.im() / beta);
     let difference = alpha - T::of_real(beta);
     tail.iter_mut().for_each(|x| *x /= difference);
     *head = T::of_real(beta);
+    tau
+}
+
+/// `reflection` of numbers so small that the norm would lack digits, without which it is not orthogonal.
+#[cold]
+fn small_reflection<T: Field>(head: &mut T, tail: &mut [T]) -> T {
+    let up = T::of_real(T::R::EPSILON / T::R::TINY);
+    *head *= up;
+    tail.iter_mut().for_each(|x| *x *= up);
+    let tau = reflection(head, tail);
+    *head /= up;
     tau
 }
 
@@ -98,6 +116,64 @@ pub(crate) fn reflect_column<T: Field>(v: &[T], factor: T, c: &mut [T]) {
     let w = factor * dot;
     head[0] -= w;
     v.iter().zip(tail).for_each(|(v, c)| *c -= w * *v);
+}
+
+/// Columns from row `k` on, by vectors, and what is left of each.
+pub(crate) type Columns<'a, T, const N: usize> = [(&'a mut [[T; LANES]], &'a mut [T]); N];
+
+#[inline(always)]
+pub(crate) fn split<T, const N: usize>(columns: &mut [T], rows: usize, k: usize) -> Columns<'_, T, N> {
+    let mut rest = columns.chunks_exact_mut(rows);
+    std::array::from_fn(|_| rest.next().map_or(&mut [][..], |c| &mut c[k..]).as_chunks_mut())
+}
+
+/// Applies `reflect_column` to columns of `rows` elements, from row `k` on.
+#[inline(always)]
+fn reflect_columns<T: Field>(v: &[T], factor: T, columns: &mut [T], (rows, k): (usize, usize)) {
+    let mut far = columns.chunks_exact_mut(TOGETHER * rows);
+    for columns in &mut far {
+        reflect_some::<T, TOGETHER>(v, factor, columns, (rows, k));
+    }
+    for column in far.into_remainder().chunks_exact_mut(rows) {
+        reflect_some::<T, 1>(v, factor, column, (rows, k));
+    }
+}
+
+#[inline(always)]
+fn reflect_some<T: Field, const N: usize>(v: &[T], factor: T, columns: &mut [T], (rows, k): (usize, usize)) {
+    let mut w: [T; N] = std::array::from_fn(|n| columns[n * rows + k]);
+    let c: Columns<'_, T, N> = split(columns, rows, k + 1);
+    let (v, v_rest) = v.as_chunks::<LANES>();
+    let mut sums = [[T::ZERO; LANES]; N];
+    for (at, &v) in v.iter().enumerate() {
+        for n in 0..N {
+            for i in 0..LANES {
+                sums[n][i] += v[i].conjugate() * c[n].0[at][i];
+            }
+        }
+    }
+    for n in 0..N {
+        for (i, v) in v_rest.iter().enumerate() {
+            sums[n][i] += v.conjugate() * c[n].1[i];
+        }
+        w[n] = factor * sums[n].iter().fold(w[n], |s, &x| s + x);
+    }
+    for (at, &v) in v.iter().enumerate() {
+        for n in 0..N {
+            // By value: what is behind references could overlap, as far as the compiler knows.
+            let mut x = c[n].0[at];
+            for i in 0..LANES {
+                x[i] -= w[n] * v[i];
+            }
+            c[n].0[at] = x;
+        }
+    }
+    for n in 0..N {
+        for (x, &v) in c[n].1.iter_mut().zip(v_rest) {
+            *x -= w[n] * v;
+        }
+    }
+    (0..N).for_each(|n| columns[n * rows + k] -= w[n]);
 }
 
 /// Compiles a function a second time with wider vectors, and calls the one that the machine has. The order of sums is
@@ -137,9 +213,7 @@ fn panel_body<T: Field>(a: &mut [T], rows: usize, k: usize, width: usize, taus: 
         let tau = reflection(&mut head[0], tail);
         taus[j] = tau;
         if tau != T::ZERO {
-            for c in right.chunks_exact_mut(rows).take(k + width - j - 1) {
-                reflect_column(tail, tau.conjugate(), &mut c[j..]);
-            }
+            reflect_columns(tail, tau.conjugate(), &mut right[..(k + width - j - 1) * rows], (rows, j));
         }
     }
 }
@@ -147,22 +221,23 @@ fn panel_body<T: Field>(a: &mut [T], rows: usize, k: usize, width: usize, taus: 
 /// V and T of the reflections `k..k + taus.len()` of a packed matrix.
 fn block<T: Field>(packed: &[T], rows: usize, k: usize, taus: &[T]) -> (Mat<T>, Mat<T>) {
     let (height, width) = (rows - k, taus.len());
-    let v = Mat::from_fn(height, width, |i, j| match i.cmp(&j) {
-        std::cmp::Ordering::Less => T::ZERO,
-        std::cmp::Ordering::Equal => T::ONE,
-        std::cmp::Ordering::Greater => packed[(k + j) * rows + k + i],
-    });
+    let mut v = Mat::<T>::zeros(height, width);
+    for j in 0..width {
+        let column = &mut v.col_as_slice_mut(j)[j..];
+        column[0] = T::ONE;
+        column[1..].copy_from_slice(&packed[(k + j) * rows + k + j + 1..(k + j + 1) * rows]);
+    }
     let mut gram = Mat::<T>::zeros(width, width);
     matmul(gram.as_mut(), Accum::Replace, v.as_ref().adjoint(), v.as_ref(), T::ONE, Par::Seq);
     let mut t = Mat::<T>::zeros(width, width);
+    let mut sums = vec![T::ZERO; width];
     for j in 0..width {
-        for i in 0..j {
-            let mut s = T::ZERO;
-            for l in i..j {
-                s += t[(i, l)] * gram[(l, j)];
-            }
-            t[(i, j)] = -taus[j] * s;
+        sums.fill(T::ZERO);
+        for l in 0..j {
+            let factor = gram[(l, j)];
+            sums[..=l].iter_mut().zip(t.col_as_slice(l)).for_each(|(s, &t)| *s += t * factor);
         }
+        t.col_as_slice_mut(j)[..j].iter_mut().zip(&sums).for_each(|(t, &s)| *t = -taus[j] * s);
         t[(j, j)] = taus[j];
     }
     (v, t)
@@ -243,9 +318,7 @@ fn qr_pivoted_body<T: Field>(a: &mut [T], rows: usize, cols: usize, order: &mut 
         let (left, right) = a.split_at_mut((k + 1) * rows);
         let (head, tail) = left[k * rows + k..].split_at_mut(1);
         taus[k] = reflection(&mut head[0], tail);
-        for c in right.chunks_exact_mut(rows) {
-            reflect_column(tail, taus[k].conjugate(), &mut c[k..]);
-        }
+        reflect_columns(tail, taus[k].conjugate(), right, (rows, k));
     }
 }
 
@@ -302,9 +375,7 @@ fn reflect_one_by_one_body<T: Field>(v: &[T], taus: &[T], c: &mut [T], rows: usi
     for step in 0..taus.len() {
         let k = if adjoint { step } else { taus.len() - 1 - step };
         let factor = if adjoint { taus[k].conjugate() } else { taus[k] };
-        for column in c.chunks_exact_mut(rows) {
-            reflect_column(&v[k * rows + k + 1..(k + 1) * rows], factor, &mut column[k..]);
-        }
+        reflect_columns(&v[k * rows + k + 1..(k + 1) * rows], factor, c, (rows, k));
     }
 }
 
@@ -335,73 +406,6 @@ fn hessenberg_body<T: Field>(a: &mut [T], n: usize, taus: &mut [T]) {
             a[j * n..(j + 1) * n].iter_mut().zip(&w).for_each(|(x, w)| *x -= *w * factor);
         }
         // A := Hᴴ A
-        for j in k + 1..n {
-            reflect_column(&v[k + 2..n], tau.conjugate(), &mut a[j * n + k + 1..(j + 1) * n]);
-        }
-    }
-}
-
-/// `Element::tridiagonal` (LAPACK's `sytd2` and `hetd2`).
-pub(crate) fn tridiagonal<T: Field>(
-    a: &mut [T],
-    n: usize,
-    lower: bool,
-    d: &mut [T::R],
-    e: &mut [T::R],
-    taus: &mut [T],
-) {
-    let mut v = vec![T::ZERO; n];
-    for step in 0..n.saturating_sub(1) {
-        // The trailing block that the reflection acts on, and the column that it comes from.
-        let (k, block) = if lower { (step, step + 1..n) } else { (n - 1 - step, 0..n - 1 - step) };
-        let column = &mut a[k * n + block.start..k * n + block.end];
-        let tau = if lower {
-            let (head, tail) = column.split_at_mut(1);
-            reflection(&mut head[0], tail)
-        } else {
-            let (tail, head) = column.split_at_mut(block.len() - 1);
-            reflection(&mut head[0], tail)
-        };
-        v[block.clone()].copy_from_slice(column);
-        let unit = if lower { block.start } else { block.end - 1 };
-        let at = if lower { k } else { k - 1 };
-        e[at] = v[unit].re();
-        v[unit] = T::ONE;
-        taus[at] = tau;
-        rank_two(a, n, lower, block, &v, tau);
-        d[k] = a[k * n + k].re();
-    }
-    if n > 0 {
-        let last = if lower { n - 1 } else { 0 };
-        d[last] = a[last * n + last].re();
-    }
-}
-
-/// A := Hᴴ A H for the Hermitian block of which one triangle is kept.
-fn rank_two<T: Field>(a: &mut [T], n: usize, lower: bool, block: std::ops::Range<usize>, v: &[T], tau: T) {
-    let at = |i: usize, j: usize, a: &[T]| match (i == j, (i > j) == lower) {
-        (true, _) => T::of_real(a[j * n + i].re()),
-        (_, true) => a[j * n + i],
-        (_, false) => a[i * n + j].conjugate(),
-    };
-    let mut w = vec![T::ZERO; n];
-    for j in block.clone() {
-        for i in block.clone() {
-            w[i] += tau * at(i, j, a) * v[j];
-        }
-    }
-    let mut dot = T::ZERO;
-    block.clone().for_each(|i| dot += w[i].conjugate() * v[i]);
-    let half = T::of_real(T::R::ONE / (T::R::ONE + T::R::ONE));
-    let alpha = -half * tau * dot;
-    block.clone().for_each(|i| w[i] += alpha * v[i]);
-    for j in block.clone() {
-        let rows = if lower { j..block.end } else { block.start..j + 1 };
-        for i in rows {
-            let change = v[i] * w[j].conjugate() + w[i] * v[j].conjugate();
-            a[j * n + i] -= change;
-        }
-        let x = a[j * n + j];
-        a[j * n + j] = T::of_real(x.re());
+        reflect_columns(&v[k + 2..n], tau.conjugate(), &mut a[(k + 1) * n..], (n, k + 1));
     }
 }

@@ -3,11 +3,12 @@
 //!
 //! Signs and phases of eigenvectors are anybody's choice; those of LAPACK's `syevd` are the ones that JAX shows, so steps,
 //! shifts and rotations come in its order (which, up to `ROWS`, is that of `steqr`). Source: Golub and Van Loan, "Matrix
-//! Computations" (4th edition), section 8.3. Read next: `householder.rs` for the reduction, `spectral.rs` for the callers.
+//! Computations" (4th edition), section 8.3. Read next: `tridiagonal.rs` for the reduction, `spectral.rs` for the callers.
 
-use crate::householder::{reflect_column, tridiagonal};
+use crate::householder::reflect_column;
 use crate::rotations::{rotation, times};
 use crate::scalar::{Field, Real, Scalar};
+use crate::tridiagonal::tridiagonal;
 
 /// Rows up to which LAPACK iterates on the whole tridiagonal form.
 pub(crate) const ROWS: usize = 25;

@@ -23,6 +23,8 @@ mod schur;
 pub mod small;
 mod spectral;
 mod triangular;
+mod tridiagonal;
+mod twisted;
 
 use faer::dyn_stack::{MemBuffer, StackReq};
 
@@ -212,14 +214,14 @@ macro_rules! element {
                 $schur(a, n, vectors)
             }
             fn tridiagonal(a: &mut [Self], n: usize, lower: bool, d: &mut [Self::R], e: &mut [Self::R], taus: &mut [Self]) {
-                householder::tridiagonal(a, n, lower, d, e, taus);
+                tridiagonal::tridiagonal(a, n, lower, d, e, taus);
             }
         }
     )*};
 }
 element! {
-    f32 => spectral::eigh_f32, spectral::svd_f32, spectral::eig_real, schur::schur_real;
+    f32 => spectral::hermitian, spectral::svd_f32, spectral::eig_real, schur::schur_real;
     f64 => spectral::eigh, spectral::svd, spectral::eig_real, schur::schur_real;
-    c32 => spectral::eigh_c32, spectral::svd, spectral::eig_complex, schur::schur_complex;
+    c32 => spectral::hermitian, spectral::svd, spectral::eig_complex, schur::schur_complex;
     c64 => spectral::eigh, spectral::svd, spectral::eig_complex, schur::schur_complex
 }

@@ -7,6 +7,9 @@
 /// Steps for each row, after which the iteration is given up.
 const STEPS: usize = 30;
 
+/// Squares below this have lost digits, and count for nothing beside those of an off-diagonal that has not vanished.
+const VANISHING: f64 = 1e-290;
+
 /// Puts the eigenvalues, in ascending order, in place of the diagonal `d`; the off-diagonal `e` is used up. Says whether the
 /// iteration converged.
 pub(crate) fn eigenvalues(d: &mut [f64], e: &mut [f64]) -> bool {
@@ -59,12 +62,12 @@ fn step(d: &mut [f64], e: &mut [f64]) {
         if i + 1 < last {
             e[i + 1] = s * r;
         }
-        let before = (c, gamma);
-        let part = 1.0 / r;
-        (c, s) = (p * part, square * part);
-        gamma = c * (d[i] - shift) - s * before.1;
-        d[i + 1] = before.1 + (d[i] - gamma);
-        p = if c == 0.0 { before.0 * square } else { gamma * gamma / c };
+        let before = gamma;
+        // Divisions that do not wait for each other.
+        gamma = (p * (d[i] - shift) - square * before) / r;
+        d[i + 1] = before + (d[i] - gamma);
+        s = square / r;
+        (c, p) = (p / r, if p < VANISHING { c * square } else { gamma * gamma * (r / p) });
     }
     e[0] = s * p;
     d[0] = shift + gamma;

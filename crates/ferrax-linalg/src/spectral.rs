@@ -1,19 +1,16 @@
 //! Eigenvalues and singular values, by faer's solvers, but for eigenvectors of small Hermitian matrices (`implicit.rs`).
 
+use crate::householder::Side;
 use crate::scalar::{Field, Real, Scalar};
-use crate::{ALONE, OutOfMemory, bidiagonal, filled, householder, implicit, rational, schur, scratch};
+use crate::tridiagonal::tridiagonal;
+use crate::{ALONE, OutOfMemory, bidiagonal, filled, householder, implicit, rational, schur, scratch, twisted};
 use faer::complex::Complex;
 use faer::diag::{DiagMut, DiagRef};
 use faer::dyn_stack::MemStack;
-use faer::linalg::evd::{self, ComputeEigenvectors, SelfAdjointEvdParams, tridiag};
-use faer::linalg::householder::{
-    apply_block_householder_sequence_on_the_left_in_place_scratch,
-    apply_block_householder_sequence_on_the_left_in_place_with_conj,
-};
-use faer::linalg::qr::no_pivoting::factor::recommended_block_size;
+use faer::linalg::evd::{self, ComputeEigenvectors, SelfAdjointEvdParams};
 use faer::linalg::svd::{self, ComputeSvdVectors, SvdParams};
 use faer::traits::RealField;
-use faer::{Auto, Conj, Mat, MatMut, MatRef, Par, Spec, c32};
+use faer::{Auto, MatMut, MatRef, Par, Spec};
 
 fn all_finite<T: Field>(a: &[T]) -> bool {
     a.iter().all(|x| x.finite())
@@ -26,6 +23,25 @@ fn is_moderate<T: Field>(a: &[T], n: usize) -> bool {
         .fold(T::R::ZERO, |most, x| if x.size() > most { x.size() } else { most });
     let bound = T::R::TINY.root() / T::R::EPSILON;
     largest > bound && largest < T::R::ONE / bound
+}
+
+/// Largest elements of matrices of single precision in which no product of two overflows, and none that vanishes counts; what
+/// takes others there.
+const MODERATE: std::ops::Range<f32> = 1e-20..1e20;
+const FAR: f32 = 1.267_650_6e30;
+
+/// The size of the largest element.
+fn largest<T: Scalar<R = f32>>(a: &[T]) -> f32 {
+    a.iter().fold(0.0, |most, x| if x.size() > most { x.size() } else { most })
+}
+
+/// The power of two that makes elements moderate, of which this is the size of the largest.
+fn moderating(largest: f32) -> f32 {
+    match largest {
+        _ if largest == 0.0 || MODERATE.contains(&largest) => 1.0,
+        _ if largest < MODERATE.start => FAR,
+        _ => 1.0 / FAR,
+    }
 }
 
 /// Sets `values` from the diagonal that a solver gave in the matrix's own dtype.
@@ -65,149 +81,56 @@ pub(crate) fn eigh<T: Field>(
     Ok(done)
 }
 
-/// Rows from which on eigenvectors are found by divide and conquer.
+/// Rows from which on singular vectors of complex matrices are found by divide and conquer.
 const DIVIDED: usize = 128;
-/// Rows that are left to iteration there.
+/// Rows that divide and conquer leaves to iteration.
 const WHOLE: usize = 32;
 
-/// What `holds` takes for rounding errors of f32: about twice those that come up; where digits are lost it finds 7e-6 to 1e-4.
-const ROUNDING: f64 = 5e-6;
-
-/// `Element::eigh` of matrices of f32. Divide and conquer, as faer does it in f32, loses up to three digits of some: their
-/// eigenvectors are found again, by way of f64.
-pub(crate) fn eigh_f32(
-    a: &[f32],
-    n: usize,
-    values: &mut [f32],
-    vectors: Option<&mut [f32]>,
-) -> Result<bool, OutOfMemory> {
-    let Some(vectors) = vectors else { return eigenvalues(a, n, values) };
-    if !eigh(a, n, values, Some(vectors))? {
-        return Ok(false);
-    }
-    if n < DIVIDED || holds(a, n, values, vectors) { Ok(true) } else { divided(a, n, values, vectors) }
-}
-
-/// `Element::eigh` of complex matrices of two f32, of which faer's way loses digits whenever it divides.
-pub(crate) fn eigh_c32(
-    a: &[c32],
-    n: usize,
-    values: &mut [f32],
-    vectors: Option<&mut [c32]>,
-) -> Result<bool, OutOfMemory> {
-    match vectors {
-        Some(vectors) if n >= DIVIDED => divided(a, n, values, vectors),
-        Some(vectors) => eigh(a, n, values, Some(vectors)),
-        None => eigenvalues(a, n, values),
-    }
-}
-
-/// Eigenvalues alone: iteration on the tridiagonal form takes little of the time, and is done in f64.
-fn eigenvalues<T: Field + Scalar<R = f32>>(a: &[T], n: usize, values: &mut [f32]) -> Result<bool, OutOfMemory> {
-    if n < 2 {
-        return eigh(a, n, values, None);
-    }
-    let Some((form, _)) = reduced(a, n)? else { return Ok(false) };
-    let (mut found, mut off) = diagonals(&form);
-    if !rational::eigenvalues(&mut found, &mut off) {
-        return Ok(false);
-    }
-    values.iter_mut().zip(&found).for_each(|(v, w)| *v = *w as f32);
-    Ok(true)
-}
-
-/// Whether A V = V Λ but for rounding, as a sum of V's columns with changing signs shows.
-fn holds(a: &[f32], n: usize, values: &[f32], vectors: &[f32]) -> bool {
-    let (mut y, mut want, mut found) = (vec![0.0f64; n], vec![0.0f64; n], vec![0.0f64; n]);
-    let mut bits = 0x9e37_79b9_7f4a_7c15u64;
-    for (column, &value) in vectors.chunks_exact(n).zip(values) {
-        bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let sign = if bits >> 63 == 0 { 1.0 } else { -1.0 };
-        let value = sign * f64::from(value);
-        for ((y, want), &v) in y.iter_mut().zip(&mut want).zip(column) {
-            *y += sign * f64::from(v);
-            *want += value * f64::from(v);
-        }
-    }
-    for j in 0..n {
-        let column = &a[j * n + j..(j + 1) * n];
-        found[j] += f64::from(column[0]) * y[j];
-        let mut dot = 0.0;
-        for ((found, y_i), &x) in found[j + 1..].iter_mut().zip(&y[j + 1..]).zip(&column[1..]) {
-            *found += f64::from(x) * y[j];
-            dot += f64::from(x) * y_i;
-        }
-        found[j] += dot;
-    }
-    let distance: f64 = found.iter().zip(&want).map(|(f, w)| (f - w) * (f - w)).sum();
-    let length: f64 = y.iter().map(|y| y * y).sum();
-    let most = values.iter().fold(0.0, |m: f64, v| m.max(f64::from(v.abs())));
-    distance <= ROUNDING * ROUNDING * most * most * length
-}
-
-/// The tridiagonal form of a matrix in the lower triangle, with the reflections below its subdiagonal and their factors;
-/// nothing if an element is not finite.
-fn reduced<T: Field>(a: &[T], n: usize) -> Result<Option<(Mat<T>, Mat<T>)>, OutOfMemory> {
-    if !(0..n).all(|j| all_finite(&a[j * n + j..(j + 1) * n])) {
-        return Ok(None);
-    }
-    let mut form = Mat::<T>::zeros(n, n);
-    form.copy_from_triangular_lower(MatRef::from_column_major_slice(&a[..n * n], n, n));
-    let mut factors = Mat::<T>::zeros(recommended_block_size::<T>(n, n), n - 1);
-    let mut memory = scratch(tridiag::tridiag_in_place_scratch::<T>(n, Par::Seq, Spec::default()))?;
-    let stack = MemStack::new(&mut memory);
-    tridiag::tridiag_in_place(form.as_mut(), factors.as_mut(), Par::Seq, stack, Spec::default());
-    Ok(Some((form, factors)))
-}
-
-/// Eigenvalues and eigenvectors by divide and conquer of the tridiagonal form in f64.
-fn divided<T: Field + Scalar<R = f32>>(
+/// `Element::eigh` of matrices of single precision, by way of a tridiagonal form in f64: eigenvectors of eigenvalues that lie
+/// apart come one by one (`twisted.rs`), others by divide and conquer, as faer does it.
+pub(crate) fn hermitian<T: Field + Scalar<R = f32>>(
     a: &[T],
     n: usize,
     values: &mut [f32],
-    vectors: &mut [T],
+    vectors: Option<&mut [T]>,
 ) -> Result<bool, OutOfMemory> {
-    let Some((form, factors)) = reduced(a, n)? else { return Ok(false) };
-    let mut wide = Mat::<f64>::zeros(n, n);
-    let Some(found) = tridiagonal(&diagonals(&form), wide.as_mut())? else { return Ok(false) };
-    // The form's off-diagonal elements have signs or phases, which these eigenvectors leave out.
-    let mut phase = T::ONE;
-    for i in 0..n {
-        if i > 0 {
-            let next = form[(i, i - 1)] * phase;
-            let size = next.modulus();
-            phase = if size == 0.0 { T::ONE } else { T::of_parts(next.re() / size, next.im() / size) };
-        }
-        (0..n).for_each(|j| vectors[j * n + i] = phase * T::of_real(wide[(i, j)] as f32));
+    if n < 2 || (vectors.is_some() && n <= implicit::ROWS && is_moderate(a, n)) {
+        return eigh(a, n, values, vectors);
     }
-    let block = factors.nrows();
-    let needed = apply_block_householder_sequence_on_the_left_in_place_scratch::<T>(n - 1, block, n);
-    let mut memory = scratch(needed)?;
-    apply_block_householder_sequence_on_the_left_in_place_with_conj(
-        form.submatrix(1, 0, n - 1, n - 1),
-        factors.as_ref(),
-        Conj::No,
-        MatMut::from_column_major_slice_mut(&mut vectors[..n * n], n, n).subrows_mut(1, n - 1),
-        Par::Seq,
-        MemStack::new(&mut memory),
-    );
-    values.iter_mut().zip(&found).for_each(|(v, w)| *v = *w as f32);
+    let lower = |j: usize| &a[j * n + j..(j + 1) * n];
+    if !(0..n).all(|j| all_finite(lower(j))) {
+        return Ok(false);
+    }
+    let scale = moderating((0..n).fold(0.0, |most: f32, j| most.max(largest(lower(j)))));
+    // The reflections follow one that does nothing, so that each begins at its column's diagonal.
+    let mut form = filled(T::ZERO, n * (n + 1))?;
+    let (mut d, mut e, mut taus) = (vec![0.0f32; n], vec![0.0f32; n - 1], vec![T::ZERO; n]);
+    for (j, column) in form[n..].chunks_exact_mut(n).enumerate() {
+        column[j..].iter_mut().zip(lower(j)).for_each(|(x, &y)| *x = y * T::of_real(scale));
+    }
+    tridiagonal(&mut form[n..], n, true, &mut d, &mut e, &mut taus[1..]);
+    let wide = |x: &[f32]| -> Vec<f64> { x.iter().map(|&x| x.into()).collect() };
+    let (d, e) = (wide(&d), wide(&e));
+    let (mut found, mut off) = (d.clone(), e.clone());
+    if !rational::eigenvalues(&mut found, &mut off) {
+        return Ok(false);
+    }
+    if let Some(vectors) = vectors {
+        let vectors = &mut vectors[..n * n];
+        if !twisted::eigenvectors(&d, &e, &found, vectors) {
+            let mut wide = filled(0.0f64, n * n)?;
+            let Some(divided) = divided(&d, &e, &mut wide)? else { return Ok(false) };
+            found = divided;
+            vectors.iter_mut().zip(&wide).for_each(|(x, &w)| *x = T::of_real(w as f32));
+        }
+        householder::reflect(&form, &taus, vectors, (n, n), Side::Left, false, ALONE);
+    }
+    values.iter_mut().zip(&found).for_each(|(v, w)| *v = *w as f32 / scale);
     Ok(true)
 }
 
-/// Diagonal and off-diagonal, in f64, of the real tridiagonal matrix with the sizes of a form's off-diagonal elements.
-fn diagonals<T: Field + Scalar<R = f32>>(form: &Mat<T>) -> (Vec<f64>, Vec<f64>) {
-    let n = form.nrows();
-    let size = |x: T| f64::from(x.re()).with(f64::from(x.im()));
-    let diagonal = (0..n).map(|i| f64::from(form[(i, i)].re())).collect();
-    (diagonal, (0..n - 1).map(|i| size(form[(i + 1, i)])).collect())
-}
-
-/// Eigenvalues and eigenvectors in f64 of a real tridiagonal matrix.
-fn tridiagonal(
-    (diagonal, off): &(Vec<f64>, Vec<f64>),
-    vectors: MatMut<'_, f64>,
-) -> Result<Option<Vec<f64>>, OutOfMemory> {
+/// Eigenvalues and eigenvectors in f64 of a real tridiagonal matrix, by divide and conquer.
+fn divided(diagonal: &[f64], off: &[f64], vectors: &mut [f64]) -> Result<Option<Vec<f64>>, OutOfMemory> {
     let n = diagonal.len();
     let auto = <SelfAdjointEvdParams as Auto<f64>>::auto();
     let spec = Spec::from(SelfAdjointEvdParams { recursion_threshold: WHOLE, ..auto });
@@ -218,7 +141,7 @@ fn tridiagonal(
         DiagRef::from_slice(diagonal),
         DiagRef::from_slice(off),
         DiagMut::from_slice_mut(&mut values),
-        Some(vectors),
+        Some(MatMut::from_column_major_slice_mut(vectors, n, n)),
         Par::Seq,
         MemStack::new(&mut memory),
         spec,
@@ -239,11 +162,6 @@ pub(crate) fn svd_f32(
     }
 }
 
-/// Largest elements of matrices in which no product of `bidiagonal.rs` overflows, and none that vanishes counts; what takes
-/// others there.
-const MODERATE: std::ops::Range<f32> = 1e-20..1e20;
-const FAR: f32 = 1.267_650_6e30;
-
 /// How much taller than wide a matrix is that is made triangular first.
 const TALL: f64 = 1.6;
 
@@ -262,13 +180,7 @@ fn singular_values(a: &[f32], (rows, cols): (usize, usize), values: &mut [f32]) 
             row.iter_mut().zip(a[i..].iter().step_by(rows)).for_each(|(x, y)| *x = *y);
         }
     }
-    let largest = form.iter().fold(0.0f32, |most, x| most.max(x.abs()));
-    // a power of two
-    let scale = match largest {
-        _ if largest == 0.0 || MODERATE.contains(&largest) => 1.0,
-        _ if largest < MODERATE.start => FAR,
-        _ => 1.0 / FAR,
-    };
+    let scale = moderating(largest(&form));
     if scale != 1.0 {
         form.iter_mut().for_each(|x| *x *= scale);
     }

@@ -71,6 +71,48 @@ fn values_are_those_of_f64() {
     }
 }
 
+/// Eigenvalues that are equal, nearly equal, and zero, in matrices that fall apart into blocks and that do not.
+#[test]
+fn crowded_eigenvalues_of_every_size_of_number() {
+    let mut seed = 3;
+    for n in [2usize, 25, 26, 41, 60, 130] {
+        let direction: Vec<f32> = (0..n).map(|_| random(&mut seed)).collect();
+        let length: f32 = direction.iter().map(|x| x * x).sum();
+        let dense = gram(n, &mut seed);
+        let equal = |i: usize, j: usize| if i == j { 1.0f32 } else { 0.0 };
+        let kinds: [(&str, &dyn Fn(usize, usize) -> f32); 8] = [
+            ("zero", &|_, _| 0.0),
+            ("identity", &equal),
+            ("ones", &|_, _| 1.0),
+            ("reflection", &|i, j| equal(i, j) - 2.0 * direction[i] * direction[j] / length),
+            ("of rank one", &|i, j| direction[i] * direction[j]),
+            ("blocks", &|i, j| if i / 2 == j / 2 { dense[(i % 2, j % 2)] } else { 0.0 }),
+            ("nearly equal", &|i, j| equal(i, j) * (1.0 + i as f32 * 1e-7)),
+            ("graded", &|i, j| dense[(i, j)] * 0.5f32.powi((i + j) as i32 / 2)),
+        ];
+        for (name, element) in kinds {
+            for scale in [1.0f32, 1e30, 1e-30] {
+                let a = Mat::<f32>::from_fn(n, n, |i, j| element(i, j) * scale);
+                let (distance, angle) = errors(&a);
+                let distance = if name == "zero" { 0.0 } else { distance };
+                let bound = 1e-6 * n.max(6) as f32;
+                assert!(distance < bound && angle < 6e-6, "{name}, {n} rows, times {scale:e}: {distance} {angle}");
+            }
+        }
+    }
+}
+
+#[test]
+fn vectors_of_values_that_lie_apart() {
+    let mut seed = 5;
+    for n in [26, 27, 33, 50, 64, 100] {
+        let (distance, angle) = errors(&gram(n, &mut seed));
+        assert!(distance < 3e-6 && angle < 3e-6, "{n} rows: {distance} {angle}");
+        let (distance, angle) = complex_errors(&complex_gram(n, &mut seed));
+        assert!(distance < 3e-6 && angle < 3e-6, "{n} complex rows: {distance} {angle}");
+    }
+}
+
 #[test]
 fn what_is_not_finite_has_none() {
     let n = 130;

@@ -51,6 +51,8 @@ pub(crate) struct Group {
     pub n: usize,
     pub block: usize,
     pub register_bytes: usize,
+    /// A guess of the time that an element takes, in picoseconds.
+    pub cost: u64,
 }
 
 /// The micro-operations of a program's groups.
@@ -74,7 +76,7 @@ impl Blocks {
     pub unsafe fn run(&self, group: &Group, memory: Memory<'_>) -> Result<()> {
         let run = Run { blocks: self, group, slots: memory.slots };
         let each = BLOCKS * group.block;
-        let time = group.n as u64 * u64::from(group.ops.1 - group.ops.0) / 2;
+        let time = group.n as u64 * group.cost / 1000;
         if group.n <= each || !pool::worth(time) {
             // SAFETY: the scratch memory holds the registers of every group.
             unsafe {

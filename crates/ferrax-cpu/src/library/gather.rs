@@ -98,9 +98,14 @@ impl Taking {
             // SAFETY: the fill value has the operand's dtype, whose size is T's.
             unsafe { std::ptr::copy_nonoverlapping(fill.as_ptr(), value.as_mut_ptr().cast(), size) };
             let (count, ends) = (windows.count(), Ends(operand.ptr, out.ptr));
+            let nanoseconds = (2 * count + out.ty.bytes() / BYTES_A_NANOSECOND) as u64;
+            let apart = windows.adjoin(1) && axes.iter().all(|a| a.dst > 1);
+            if apart && axes.first().is_some_and(|a| a.n >= pool::threads()) {
+                take_apart(&windows, axes, value[0], &ends, nanoseconds);
+                return Ok(());
+            }
             let each = count.div_ceil(8 * pool::threads()).max(16);
-            let nanoseconds = 2 * count + out.ty.bytes() / BYTES_A_NANOSECOND;
-            pool::share(nanoseconds as u64, count.div_ceil(each), &|_, task| {
+            pool::share(nanoseconds, count.div_ceil(each), &|_, task| {
                 let (src, dst) = { let ends = &ends; (ends.0.cast::<T>(), ends.1.cast::<T>()) };
                 let part = task * each..((task + 1) * each).min(count);
                 // SAFETY: windows inside the operand were checked by `each` and `runs`; the result's strides are its own.
@@ -108,7 +113,7 @@ impl Taking {
                     if axes.is_empty() {
                         return windows.runs(part, |run| elements(run, src, value[0], dst));
                     }
-                    if windows.adjoin(1) && axes.iter().all(|a| a.dst > 1) {
+                    if apart {
                         return windows.runs(part, |run| across(run, axes, elements::<T>, (src, value[0], dst)));
                     }
                     if let [outer @ .., Axis { n, src: 1, dst: 1 }] = &axes[..]
@@ -214,6 +219,22 @@ unsafe fn across<T: Copy>(run: &Run<'_>, axes: &[Axis], take: TakeRows<T>, (src,
             }
         }
     }
+}
+
+/// Takes windows whose elements lie apart in the result, and those of one place in them side by side: threads take parts of the
+/// windows.
+fn take_apart<T: Copy + Send + Sync>(windows: &Windows<'_>, axes: &Axes, fill: T, ends: &Ends, nanoseconds: u64) {
+    let (outer, threads) = (axes[0], pool::threads());
+    let each = outer.n.div_ceil(2 * threads);
+    pool::share(nanoseconds, outer.n.div_ceil(each), &|_, task| {
+        let first = task * each;
+        let mut part = axes.clone();
+        part[0].n = each.min(outer.n - first);
+        let src = ends.0.cast::<T>().wrapping_offset(first as isize * outer.src);
+        let dst = ends.1.cast::<T>().wrapping_offset(first as isize * outer.dst);
+        // SAFETY: windows inside the operand were checked by `runs`; the result's strides are its own.
+        windows.runs(0..windows.count(), |run| unsafe { across(run, &part, elements::<T>, (src, fill, dst)) });
+    });
 }
 
 /// Indices that are checked together.

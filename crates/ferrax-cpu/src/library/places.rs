@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use std::ops::Range;
 
 /// Index vectors whose offsets are computed together.
-const TOGETHER: usize = 256;
+pub const TOGETHER: usize = 256;
 /// So few that clearing room for more would take longer.
 const FEW: usize = 16;
 /// The offset of a window that is dropped.
@@ -65,6 +65,13 @@ impl Run<'_> {
     #[inline(always)]
     pub fn operand(&self, k: usize) -> isize {
         self.operand.0 + k as isize * self.operand.1
+    }
+
+    /// Where the window of vector `k` begins in the operand; below 0 if it is dropped.
+    #[inline(always)]
+    pub fn window(&self, k: usize) -> isize {
+        let place = self.places[k];
+        if place == DROPPED { place as isize } else { self.operand(k) + place as isize }
     }
 
     /// Where vector `k` is in the other array.

@@ -8,7 +8,7 @@ use crate::elementwise::kernel::{In, Out, by_size};
 use crate::elementwise::{compute_dtype, convert};
 use crate::library::gather::{Axes, CHECKED, TAKEN, inside, single_elements, window_axes};
 use crate::library::movement::{Axis, BYTES_A_NANOSECOND, Ends, copy_axes, copy_unless_same};
-use crate::library::places::{Numbers, Places, Windows};
+use crate::library::places::{Numbers, Places, TOGETHER, Windows};
 use crate::library::reduce::{Monoid, with_monoid};
 use crate::pool;
 use crate::simd::wide_variant;
@@ -131,18 +131,22 @@ fn combine_all(op: ScatterOp, windows: &Windows<'_>, axes: &[Axis], updates: In<
     Ok(())
 }
 
-/// Bytes of windows that threads share out: each looks at all index vectors for those in its part of the operand, and
-/// whether one is cannot be foreseen, which takes longer than to join what is shorter.
-const LONG: usize = 256;
+/// Bytes of windows that threads share out: each looks at all index vectors for those in its part of the operand, which takes
+/// as long as to join what is shorter.
+const LONG: usize = 64;
 
-/// Calls `f(the part of the operand whose windows are meant)` for the whole operand, or for parts of it on several threads.
-fn each_part(windows: &Windows<'_>, (operand, bytes): (usize, usize), f: impl Fn(Range<isize>) + Sync) {
+/// Calls `f(the part of the operand whose windows are meant)` for the whole operand, without one, or for parts of it on several
+/// threads.
+fn each_part(windows: &Windows<'_>, (operand, bytes): (usize, usize), f: impl Fn(Option<Range<isize>>) + Sync) {
     let count = windows.count();
     let nanoseconds = (2 * count + 2 * bytes / BYTES_A_NANOSECOND) as u64;
     let shared = windows.apart() && bytes >= LONG * count && pool::worth(nanoseconds);
-    let parts = if shared { pool::threads() } else { 1 };
+    if !shared {
+        return f(None);
+    }
+    let parts = pool::threads();
     let span = operand.div_ceil(parts) as isize;
-    pool::share(nanoseconds, parts, &|_, part| f(part as isize * span..(part as isize + 1) * span));
+    pool::share(nanoseconds, parts, &|_, part| f(Some(part as isize * span..(part as isize + 1) * span)));
 }
 
 fn set<T: Copy>(windows: &Windows<'_>, axes: &[Axis], (updates, out): (In<'_>, &Out<'_>)) {
@@ -213,11 +217,9 @@ impl Elements {
                 let ends = &ends;
                 ends.1.cast::<T>()
             };
-            let update = |d: *mut T, u: T| {
-                // SAFETY: an element of the result, or the spare one; see `parts` for who else uses it.
-                unsafe { if plain { *d = join(*d, u) } else { join_relaxed(d, u, &join) } }
-            };
-            self.join_part((&indices[part.clone()], &updates[part]), dst, spare, update);
+            // SAFETY: elements of the result; see `parts` for who else uses them.
+            let shared = |d: *mut T, u: T| unsafe { join_relaxed(d, u, &join) };
+            self.join_part((&indices[part.clone()], &updates[part]), dst, spare, &join, (!plain).then_some(shared));
         });
     }
 
@@ -242,19 +244,34 @@ impl Elements {
         ends
     }
 
-    fn join_part<T: Copy>(self, part: (&[i32], &[T]), dst: *mut T, spare: T, update: impl Fn(*mut T, T)) {
+    /// Joins updates to elements, by `shared` where there is one because other threads may use them.
+    fn join_part<T: Copy>(
+        self,
+        part: (&[i32], &[T]),
+        dst: *mut T,
+        spare: T,
+        join: impl Fn(T, T) -> T,
+        shared: Option<impl Fn(*mut T, T)>,
+    ) {
         #[cfg(target_arch = "x86_64")]
         {
             #[target_feature(enable = "avx2,fma")]
-            fn fast<T: Copy>(all: Elements, part: (&[i32], &[T]), dst: *mut T, spare: T, update: impl Fn(*mut T, T)) {
-                all.join_part_body(part, dst, spare, update);
+            fn fast<T: Copy>(
+                all: Elements,
+                part: (&[i32], &[T]),
+                dst: *mut T,
+                spare: T,
+                join: impl Fn(T, T) -> T,
+                shared: Option<impl Fn(*mut T, T)>,
+            ) {
+                all.join_part_body(part, dst, spare, join, shared);
             }
             if crate::simd::wide() {
                 // SAFETY: the machine has the instructions.
-                return unsafe { fast(self, part, dst, spare, update) };
+                return unsafe { fast(self, part, dst, spare, join, shared) };
             }
         }
-        self.join_part_body(part, dst, spare, update);
+        self.join_part_body(part, dst, spare, join, shared);
     }
 
     #[inline(always)]
@@ -263,21 +280,58 @@ impl Elements {
         (indices, updates): (&[i32], &[T]),
         dst: *mut T,
         mut spare: T,
-        update: impl Fn(*mut T, T),
+        join: impl Fn(T, T) -> T,
+        shared: Option<impl Fn(*mut T, T)>,
     ) {
         let limit = self.limit;
         for (indices, updates) in indices.chunks(CHECKED).zip(updates.chunks(CHECKED)) {
-            if inside(limit, indices) {
-                // The indices were checked.
-                indices.iter().zip(updates).for_each(|(&i, &u)| update(dst.wrapping_add(i as usize), u));
-                continue;
-            }
-            // No branch: whether an update is dropped cannot be foreseen.
-            for (&i, &u) in indices.iter().zip(updates) {
-                let outside = self.drop && !(0..=limit).contains(&i);
-                update(if outside { &raw mut spare } else { dst.wrapping_add(i.clamp(0, limit) as usize) }, u);
+            let pairs = indices.iter().zip(updates);
+            match &shared {
+                _ if !inside(limit, indices) => {
+                    // No branch: whether an update is dropped cannot be foreseen.
+                    for (&i, &u) in pairs {
+                        let outside = self.drop && !(0..=limit).contains(&i);
+                        let d = if outside { &raw mut spare } else { dst.wrapping_add(i.clamp(0, limit) as usize) };
+                        match &shared {
+                            Some(shared) => shared(d, u),
+                            // SAFETY: an element of the result, or the spare one.
+                            None => unsafe { *d = join(*d, u) },
+                        }
+                    }
+                }
+                Some(shared) => pairs.for_each(|(&i, &u)| shared(dst.wrapping_add(i as usize), u)),
+                // SAFETY: the indices were checked, and nobody else uses the elements.
+                None => unsafe { join_runs(pairs, dst, &join) },
             }
         }
+    }
+}
+
+/// Joins updates to the elements that they name; an element stays in a register as long as its updates follow each other, as those
+/// of segments do.
+///
+/// # Safety
+/// The array must have the elements, and nobody else use them.
+#[inline(always)]
+unsafe fn join_runs<'a, T: Copy + 'a>(
+    mut pairs: impl Iterator<Item = (&'a i32, &'a T)>,
+    dst: *mut T,
+    join: &impl Fn(T, T) -> T,
+) {
+    let Some((&first, &u)) = pairs.next() else { return };
+    // SAFETY: the caller's contract.
+    unsafe {
+        let mut at = dst.add(first as usize);
+        let mut value = join(*at, u);
+        for (&i, &u) in pairs {
+            let next = dst.add(i as usize);
+            if next != at {
+                *at = value;
+                (at, value) = (next, *next);
+            }
+            value = join(value, u);
+        }
+        *at = value;
     }
 }
 
@@ -321,8 +375,8 @@ struct Joined<'a, T> {
     axes: &'a [Axis],
     src: *const T,
     dst: *mut T,
-    /// The part of the operand whose windows are meant.
-    own: Range<isize>,
+    /// The part of the operand whose windows are meant, if not all are.
+    own: Option<Range<isize>>,
 }
 
 fn combine_with<M: Monoid>(windows: &Windows<'_>, axes: &[Axis], (updates, operand): (&Side, &Side)) {
@@ -337,10 +391,22 @@ impl<T> Joined<'_, T> {
     /// Calls `f(update, element)` for the first ones of every window that is meant.
     #[inline(always)]
     fn each(&self, mut f: impl FnMut(*const T, *mut T)) {
-        self.windows.each(0..self.windows.count(), |to, from| {
-            if let Some(to) = to.filter(|to| self.own.contains(to)) {
-                f(self.src.wrapping_offset(from), self.dst.wrapping_offset(to));
+        let mut join = |to: isize, from: isize| f(self.src.wrapping_offset(from), self.dst.wrapping_offset(to));
+        let Some(own) = &self.own else {
+            return self.windows.each(0..self.windows.count(), |to, from| {
+                if let Some(to) = to {
+                    join(to, from);
+                }
+            });
+        };
+        self.windows.runs(0..self.windows.count(), |run| {
+            // No branch: which are meant cannot be foreseen.
+            let (mut meant, mut count) = ([0; TOGETHER], 0);
+            for k in 0..run.places.len() {
+                meant[count] = k;
+                count += usize::from(own.contains(&run.window(k)));
             }
+            meant[..count].iter().for_each(|&k| join(run.window(k), run.other(k)));
         });
     }
 }

@@ -5,7 +5,7 @@
 use crate::elementwise::kernel::Kernel;
 use crate::fused::blocks::{Fill, Group, MicroOp, Ref};
 use crate::plan::{NONE, Planner};
-use ferrax_base::Result;
+use ferrax_base::{DType, Result};
 use ferrax_loops::Node;
 use smallvec::SmallVec;
 
@@ -42,6 +42,10 @@ impl Scratch {
     }
 }
 
+/// What an element takes a micro-operation, in picoseconds, and what it takes one on complex numbers that is not simple.
+const CALL: u64 = 500;
+const COMPLEX: u64 = 4000;
+
 fn register(index: u32) -> Ref {
     Ref { index, step: 0, register: true }
 }
@@ -59,11 +63,16 @@ impl Planner<'_> {
                 self.group.last[self.order.plain_place(v).root as usize] = at;
             }
         }
-        let mut size = 1;
+        let (mut size, mut cost) = (1, 0);
         let mut late_copies: SmallVec<[MicroOp; 2]> = SmallVec::new();
         for at in start..end {
             let g = self.g;
             let node = &g.nodes[self.order.members[at as usize].node as usize];
+            let dtype = node.inputs.first().map_or(DType::Bool, |&v| g.ty(v).dtype);
+            cost += match node.kind.cost() * dtype.size() as u64 / 4 {
+                _ if dtype.is_complex() && !node.kind.is_cheap() => COMPLEX,
+                cost => cost,
+            };
             size = size.max(self.emit_elementwise(s, at, n, node, &mut late_copies)?);
         }
         self.out.blocks.ops.extend_from_slice(&late_copies);
@@ -77,6 +86,7 @@ impl Planner<'_> {
             n,
             block,
             register_bytes,
+            cost: cost + CALL * (self.out.blocks.ops.len() as u64 - u64::from(first_op)),
         };
         self.push_group(group, self.group.used as usize);
         Ok(())
