@@ -1,4 +1,5 @@
-//! Eigenvalues and singular values, by faer's solvers, but for eigenvectors of small Hermitian matrices (`implicit.rs`).
+//! Eigenvalues and singular values, by faer's solvers, but for eigenvectors of Hermitian matrices that are small (`implicit.rs`)
+//! or of single precision with eigenvalues that lie apart (`twisted.rs`).
 
 use crate::householder::Side;
 use crate::scalar::{Field, Real, Scalar};
