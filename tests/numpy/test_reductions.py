@@ -1,5 +1,9 @@
 """Reductions, running reductions and order statistics against JAX."""
 
+import numpy as np
+import pytest
+
+import ferrax.numpy as jnp
 from tests.numpy.oracle import cases, compare
 
 REDUCTIONS = """
@@ -252,3 +256,12 @@ def test_reductions(text):
 @cases(QUANTILES)
 def test_quantiles(text):
     compare(text)
+
+
+@pytest.mark.parametrize("function", [jnp.sum, jnp.max, jnp.prod])
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_short_rows_are_reduced_as_each_alone(function, dtype):
+    for n in (32, 33, 40, 47, 63, 64, 65, 80, 96, 101, 127, 128):
+        rows = np.random.default_rng(n).normal(scale=3, size=(40, n)).astype(dtype)
+        alone = [np.asarray(function(jnp.array(row))) for row in rows]
+        np.testing.assert_array_equal(np.asarray(function(jnp.array(rows), axis=1)), np.array(alone))

@@ -1,5 +1,7 @@
 """Private modules of JAX that tests import: which there are, and that their helpers do what JAX's do."""
 
+import collections
+import dataclasses
 import importlib
 import pickle
 import subprocess
@@ -115,6 +117,26 @@ def test_a_registry_in_which_none_is_a_leaf(package):
     assert [child for _, child in registry.flatten_one_level_with_keys([None])[0]] == [None]
     assert not registry.is_node(type(None)) and registry.is_node(list)
     assert pickle.loads(pickle.dumps(registry)) is registry
+
+
+@pytest.mark.parametrize("package", [ferrax, jax], ids=["ferrax", "jax"])
+def test_types_of_nodes_with_what_takes_them_apart(package):
+    registry = importlib.import_module(f"{package.__name__}._src.tree_util")._registry
+
+    @package.tree_util.register_dataclass
+    @dataclasses.dataclass
+    class Scaled:
+        value: int
+        scale: int = dataclasses.field(metadata={"static": True})
+
+    for node in ((1, "a"), [2], {"b": 1, "a": 2}, None, collections.OrderedDict(b=1, a=2), Scaled(3, 4)):
+        to_iter, from_iter = registry[type(node)]
+        children, data = to_iter(node)
+        assert list(children) == package.tree_util.tree_leaves(node)
+        assert from_iter(data, children) == node
+    assert dict in registry and int not in registry and registry.get(int) is None
+    with pytest.raises(KeyError, match="int"):
+        registry[int]
 
 
 @pytest.mark.parametrize("package", [ferrax, jax], ids=["ferrax", "jax"])

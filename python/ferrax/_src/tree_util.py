@@ -1,9 +1,10 @@
 """The registry of pytree nodes, as a container of their types, and where two trees differ."""
 
 import difflib
+import functools
 import textwrap
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 from ferrax import tree_util as _tree_util
 from ferrax._src._unprovided import unprovided_names
@@ -221,11 +222,40 @@ def treedef_is_strict_leaf(treedef: Any) -> bool:
     return treedef.num_nodes == 1 and treedef.num_leaves == 1
 
 
-class _Types:
-    """The types that are nodes."""
+class _Node(NamedTuple):
+    """How nodes of a type are taken apart and put together."""
 
-    def __contains__(self, cls: type) -> bool:
-        return bool(default_registry.is_node(cls))
+    to_iter: Callable[[Any], tuple[Iterable[Any], Any]]
+    from_iter: Callable[[Any, Iterable[Any]], Any]
+
+
+def _node_of(cls: type, node_data: Any, children: Iterable[Any]) -> Any:
+    """A node of the type, from what `flatten_one_level` gave of another one and its children."""
+    children = list(children)
+    leaves = [_tree_util.tree_structure(0)] * len(children)
+    structure = _tree_util.PyTreeDef.make_from_node_data_and_children(default_registry, (cls, node_data), leaves)
+    return structure.unflatten(children)
+
+
+class _Types:
+    """The types that are nodes, with what takes them apart."""
+
+    __iter__ = None  # the core can ask of a type, not for all of them
+
+    def __contains__(self, cls: Any) -> bool:
+        return isinstance(cls, type) and bool(default_registry.is_node(cls))
+
+    def __getitem__(self, cls: type) -> _Node:
+        if cls not in self:
+            raise KeyError(cls)
+        return _Node(default_registry.flatten_one_level, functools.partial(_node_of, cls))
+
+    def get(self, cls: type, default: Any = None) -> Any:
+        """The functions of a type, or `default` where it is no node."""
+        try:
+            return self[cls]
+        except KeyError:
+            return default
 
 
 _registry = _Types()

@@ -113,10 +113,11 @@ fn in_halves<M: Monoid>(x: &[M::T], n: usize, out: &mut [M::T]) {
 #[inline(always)]
 fn halves<M: Monoid, const HALF: usize>(x: &[M::T], n: usize, out: &mut [M::T]) {
     let (mut parts, mut columns) = ([[M::IDENTITY; PART]; PARTS], [[M::IDENTITY; PARTS]; PART]);
+    let mut ragged = [M::IDENTITY; HALF];
     for (x, out) in x.chunks(n * PARTS).zip(out.chunks_mut(PARTS)) {
         for (part, row) in parts.iter_mut().zip(x.chunks_exact(n)) {
             // One row after the other: vectors of an element of each are slow to gather.
-            *part = last_part::<M, HALF>(black_box(row));
+            *part = last_part::<M, HALF>(black_box(row), &mut ragged);
         }
         let columns = transpose(parts[..out.len()].as_flattened(), PART, &mut columns);
         let mut count = PART / 2;
@@ -133,33 +134,21 @@ fn halves<M: Monoid, const HALF: usize>(x: &[M::T], n: usize, out: &mut [M::T]) 
     }
 }
 
-/// What is left of a row when `PART` elements are. Its loops have no closures, which may become calls.
+/// What is left of a row when `PART` elements are; what a row has no elements for is neutral in `ragged`. Its loops have no
+/// closures, which may become calls, and ragged rows take no branches for each part of them: copying costs less.
 #[inline(always)]
-fn last_part<M: Monoid, const HALF: usize>(row: &[M::T]) -> [M::T; PART] {
+fn last_part<M: Monoid, const HALF: usize>(row: &[M::T], ragged: &mut [M::T; HALF]) -> [M::T; PART] {
     let (low, high) = row.split_at(HALF);
-    let mut acc = [M::IDENTITY; HALF];
-    match <&[M::T; HALF]>::try_from(high) {
-        Ok(high) => {
-            for i in 0..HALF {
-                acc[i] = M::join(low[i], high[i]);
-            }
-        }
+    let high = match <&[M::T; HALF]>::try_from(high) {
+        Ok(high) => high,
         Err(_) => {
-            for at in (0..HALF).step_by(PART) {
-                let mut more = [M::IDENTITY; PART];
-                match high.get(at..at + PART) {
-                    Some(whole) => more.copy_from_slice(whole),
-                    None => {
-                        for (a, &x) in more.iter_mut().zip(high.iter().skip(at)) {
-                            *a = x;
-                        }
-                    }
-                }
-                for i in 0..PART {
-                    acc[at + i] = M::join(low[at + i], more[i]);
-                }
-            }
+            ragged[..high.len()].copy_from_slice(high);
+            &*ragged
         }
+    };
+    let mut acc = [M::IDENTITY; HALF];
+    for i in 0..HALF {
+        acc[i] = M::join(low[i], high[i]);
     }
     let mut width = HALF / 2;
     while width >= PART {
