@@ -154,11 +154,13 @@ def argument_names(fun: Any, args: Any, kwargs: Any) -> list[str]:
 
 
 def check_once(fun: Any, transform: str, args: Any, kwargs: Any, given: list[Ref], closed: Sequence[Ref]) -> None:
-    """Raises where two names of a function stand for one reference."""
+    """Raises where two names of a function stand for one reference; values that never change may have several."""
     if len({*given, *closed}) == len(given) + len(closed):
         return
     names = argument_names(fun, args, kwargs)
     for i, ref in enumerate(given):
+        if isinstance(ref, HighRef) and not ref.aval.has_qdd:
+            continue
         if ref in given[:i]:
             raise ValueError(
                 "only one reference to a mutable array may be passed as an argument to a function, but when tracing "
