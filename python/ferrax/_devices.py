@@ -408,6 +408,8 @@ def _put(x: Any, device: Any, donate: Any, alias: bool) -> Any:
             return _with_sharding(x, device, donate, alias)
         if isinstance(device, _ferrax.SingleDeviceSharding) and (_ferrax.is_tracer(x) or not _ferrax.is_eager()):
             return _ferrax.sharding_constraint(x if isinstance(x, _ferrax.Array) else _ferrax.asarray(x), device)
+        if device is None and not alias and type(x) is _ferrax.ArrayImpl and not _ferrax.is_tracer(x):
+            return _given_up(x, x.copy(), donate)
         return _given_up(x, _ferrax.device_put_leaf(x, device, alias), donate)
     if type(device).__name__ == "Format" and type(device).__module__ == "ferrax.experimental.layout":
         from ferrax.experimental.layout import Layout, sharding_of

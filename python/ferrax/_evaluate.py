@@ -65,7 +65,7 @@ def evaluate(program: ClosedJaxpr, args: Sequence[Any], rule: Rule | None = None
     values.update(zip(parameters, args, strict=True))
 
     def read(atom: Any) -> Any:
-        return atom.val if isinstance(atom, _ferrax.Literal) else values[atom]
+        return _ferrax.asarray(atom.val) if isinstance(atom, _ferrax.Literal) else values[atom]
 
     for equation in program.eqns:
         operands = [read(atom) for atom in equation.invars]

@@ -288,7 +288,7 @@ class _Computation:
 
     def read(self, atom: Any) -> str:
         """The name of an operand; literals are written where they are used."""
-        return self.constant(atom.val) if hasattr(atom, "val") else self.names[atom]
+        return self.constant(np.asarray(atom.val, atom.aval.dtype)) if hasattr(atom, "val") else self.names[atom]
 
     def parameters(self, variables: Sequence[Any], names: Sequence[str] | None, tupled: bool = False) -> None:
         if tupled:

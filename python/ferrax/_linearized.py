@@ -6,7 +6,7 @@ apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,15 +34,26 @@ class NotNeeded:
 tree_util.register_pytree_node(NotNeeded, lambda _: ((), ()), lambda *_: NotNeeded())
 
 
+def _in_tuples(tree: Any, leaves: Iterator[Any]) -> Any:
+    """A tree with a tuple in the place of every container."""
+    if tree_util.treedef_is_leaf(tree) and tree.num_leaves:
+        return next(leaves)
+    return tuple(_in_tuples(child, leaves) for child in tree.children())
+
+
 def _arranged(tree: Any, values: Sequence[Any], wanted: Sequence[bool]) -> list[Any]:
-    """The arguments that a pullback keeps, a tree each."""
-    return list(tree.unflatten([v if w else NotNeeded() for v, w in zip(values, wanted, strict=True)]))
+    """The arguments that a pullback keeps, a tree of tuples each, whatever containers they came in."""
+    kept = iter([v if w else NotNeeded() for v, w in zip(values, wanted, strict=True)])
+    return list(_in_tuples(tree, kept))
 
 
 def _restored(listed: Any, tree: Any, wanted: Sequence[bool]) -> list[Any]:
-    """The flat arguments of a pullback whose `args_res` is a list; of those that are not wanted any value."""
+    """The flat arguments of a pullback whose `args_res` is a list; of those that are not wanted any value.
+
+    Containers may be the arguments' own or others: leaves go by their order.
+    """
     leaves, given = tree_util.tree_flatten(tuple(listed), is_leaf=lambda x: isinstance(x, NotNeeded))
-    if given != tree:
+    if len(leaves) != tree.num_leaves:
         raise ValueError(f"args_res of a VJP function has the structure {given}, but the arguments have {tree}")
     lacking = [i for i, (x, w) in enumerate(zip(leaves, wanted, strict=True)) if w and isinstance(x, NotNeeded)]
     if lacking:

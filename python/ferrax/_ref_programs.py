@@ -596,7 +596,7 @@ def _applied_to(program: Any, values: Sequence[Any]) -> tuple[list[Any], dict[An
     env.update(zip(program.jaxpr.constvars, program.consts, strict=True))
 
     def read(atom: Any) -> Any:
-        return atom.val if isinstance(atom, _ferrax.Literal) else env[atom]
+        return _ferrax.asarray(atom.val) if isinstance(atom, _ferrax.Literal) else env[atom]
 
     for eqn in program.jaxpr.eqns:
         operands = [read(x) for x in eqn.invars]

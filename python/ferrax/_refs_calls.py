@@ -154,11 +154,13 @@ def argument_names(fun: Any, args: Any, kwargs: Any) -> list[str]:
 
 
 def check_once(fun: Any, transform: str, args: Any, kwargs: Any, given: list[Ref], closed: Sequence[Ref]) -> None:
-    """Raises where two names of a function stand for one reference."""
+    """Raises where two names of a function stand for one reference; values that never change may have several."""
     if len({*given, *closed}) == len(given) + len(closed):
         return
     names = argument_names(fun, args, kwargs)
     for i, ref in enumerate(given):
+        if isinstance(ref, HighRef) and not ref.aval.has_qdd:
+            continue
         if ref in given[:i]:
             raise ValueError(
                 "only one reference to a mutable array may be passed as an argument to a function, but when tracing "
@@ -227,7 +229,7 @@ class ImpureJit:
             self.ruled |= rules_noted() > rules
             if self.ruled and self.inside:
                 raise _RuleFound
-            check_result(self.fun, "jit", out, own, argument_names(self.fun, args, kwargs))
+            check_result(self.fun, "jit", out, own, argument_names(self.fun, *self.traced(args, kwargs)))
             more = [ref for ref in found_since(_ferrax.staging_trace() - 1) if ref not in own]
             if more:
                 raise MoreFound(more)
@@ -236,20 +238,34 @@ class ImpureJit:
     def first(self, args: Any, kwargs: Any) -> Any:
         """The function's result, by what its first trace has found where that was for such arguments."""
         replay, self.replay = self.replay, None
-        static = {i % len(args) for i in self.static if -len(args) <= i < len(args)}
+        static = self.static_places(len(args))
         places = [x for i, x in enumerate(args) if i not in static]
         names = {name: x for name, x in kwargs.items() if name not in self.static_names}
         if replay is not None and replay.takes(*places, **names):
             return replay(*places, **names)
         return self.fun(*args, **kwargs)
 
+    def static_places(self, count: int) -> set[int]:
+        """The static ones of so many arguments."""
+        return {i % count for i in self.static if -count <= i < count}
+
+    def traced(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments, None for static ones: references in these are as if the function closed over them."""
+        static = self.static_places(len(args))
+        places = [None if i in static else x for i, x in enumerate(args)]
+        return places, {name: None if name in self.static_names else x for name, x in kwargs.items()}
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        (places, names), given = take((args, kwargs))
+        traced = self.traced(args, kwargs)
+        (places, names), given = take(traced)
+        for i in self.static_places(len(args)):
+            places[i] = args[i]
+        names.update({name: x for name, x in kwargs.items() if name in self.static_names})
         with self.lock:
             self.tries = 0
             while True:
                 self.known = tuple(self.closed)
-                check_once(self.fun, "jit", args, kwargs, given, self.known)
+                check_once(self.fun, "jit", *traced, given, self.known)
                 refs = [*self.known, *given]
                 values = [read(ref) for ref in refs]
                 self.inside = differentiated([*values, *tree_util.tree_leaves((places, names))])

@@ -27,6 +27,8 @@ __all__ = ["called", "copied", "handed", "ran", "read", "traced"]
 _FILLING = frozenset(("zeros", "ones", "empty", "eye", "identity", "tri", "linspace"))
 #: Functions whose first argument becomes an array whatever it is, or several.
 _CONVERTING = frozenset(("array", "asarray", "concatenate", "stack", "vstack", "hstack", "dstack", "column_stack"))
+#: Functions with a parameter whose integers say how the others are moved, and go nowhere themselves.
+_COUNTING = {"repeat": "repeats", "roll": "shift"}
 _PUTTING = frozenset(("device_put", "device_put_replicated", "device_put_sharded"))
 
 
@@ -89,8 +91,13 @@ def called(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None
         # the call says it itself
         return
     for parameter in data.intersection(given):
-        if name != "arange" or len(given) > 1:
+        counts = _COUNTING.get(name) == parameter and _are_counts(given[parameter])
+        if not counts and (name != "arange" or len(given) > 1):
             _check_handed(given[parameter])
+
+
+def _are_counts(x: Any) -> bool:
+    return type(x) is int or (isinstance(x, (list, tuple)) and all(type(n) is int for n in x))
 
 
 def _check_handed(x: Any) -> None:

@@ -60,6 +60,9 @@ def test_arrays_that_are_there_are_returned_themselves():
     assert jax.device_put(x) is x
     copy = jax.device_put(y, here, may_alias=False)
     assert copy.unsafe_buffer_pointer() != y.unsafe_buffer_pointer()
+    for z in (x, y):
+        apart = jax.device_put(z, may_alias=False)
+        assert apart.unsafe_buffer_pointer() != z.unsafe_buffer_pointer() and apart.committed == z.committed
     assert jax.device_put(x, here).committed
     assert not x.committed
     with pytest.raises(ValueError, match="may_alias and donate cannot be True at the same time"):

@@ -93,6 +93,11 @@ jax.lax.add(x, 1.0)
 jax.lax.sin(1.0)
 jnp.linalg.norm(x)
 jnp.linalg.norm(big)
+x ** 2
+x ** -1
+x ** 0.5
+jnp.roll(x, 1)
+jnp.repeat(x, 2)
 jax.nn.softmax(big)""".splitlines()
 
 

@@ -193,3 +193,13 @@ hijax.register_hitype(Pair, lambda pair: PairType())
 
 def test_values_that_do_not_change_are_arguments():
     assert jax.jit(lambda pair, z: pair.x * pair.y + z)(Pair(jnp.float32(2), jnp.float32(3)), 1.0) == 7
+
+
+def test_a_value_that_does_not_change_may_be_there_twice():
+    pair = Pair(jnp.float32(2), jnp.float32(3))
+    total = jax.jit(lambda a, b, z: a.x * b.y + z)
+    assert total(pair, pair, 1.0) == total(pair, Pair(jnp.float32(2), jnp.float32(3)), 1.0) == 7
+    assert jax.jit(lambda a: a.x + pair.y)(pair) == 5
+    assert jax.lax.cond(True, lambda a, b: a.x, lambda a, b: b.y, pair, pair) == 2
+    _, swapped = jax.lax.scan(lambda c, _: ((c[1], c[0]), c[0].x), (pair, pair), None, length=2)
+    assert swapped.tolist() == [2, 2]

@@ -51,6 +51,19 @@ def test_ranks(part):
         assert failures(CALLS[part::8]) == {}
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "jax.random.t(jax.random.key(0), jnp.ones(3), (2, 3))",
+        "jax.random.uniform(jax.random.key(0), (2,), maxval=jnp.ones((1, 2)))",
+    ],
+)
+def test_functions_that_combine_ranks_inside(call):
+    with jax.numpy_rank_promotion("raise"), pytest.raises(ValueError, match="jax_numpy_rank_promotion='raise'"):
+        eval(call, names())
+    assert eval(call, names()).size
+
+
 @pytest.mark.parametrize("part", range(8))
 def test_dtypes(part):
     with jax.numpy_dtype_promotion("strict"):

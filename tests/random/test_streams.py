@@ -128,6 +128,15 @@ def test_uniform_bounds():
     check("uniform", shape=(4,), minval=-3, maxval=1e-3, dtype="bfloat16")
 
 
+def test_an_upper_bound_may_have_more_axes_of_one_element():
+    high, draw = (
+        np.arange(1, 3, dtype="float32"),
+        lambda high: ferrax.random.uniform(ferrax.random.key(0), (2,), maxval=high),
+    )
+    np.testing.assert_array_equal(draw(high[None, None]), draw(high))
+    np.testing.assert_array_equal(draw(np.float32([[2]])), draw(2))
+
+
 @pytest.mark.parametrize("low", [(), (1,), (1, 1)])
 @pytest.mark.parametrize("high", [(), (1,), (1, 1)])
 def test_scalars_between_bounds_of_one_element(low, high):

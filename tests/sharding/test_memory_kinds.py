@@ -40,3 +40,16 @@ def test_the_memory_of_what_jit_takes_and_gives(name, kind):
         assert ours.partition(" for arg type")[0] == theirs.partition(" for arg type")[0]
     else:
         assert ours == theirs
+
+
+def test_kinds_that_no_device_has():
+    """Without devices there is none to name."""
+    spec = ferrax.P()
+    for mesh, text in (
+        (ferrax.sharding.AbstractMesh((2,), ("x",)), "Got invalid memory kind: weird. Valid memory kinds are: device"),
+        (ferrax.make_mesh((1,), ("x",)), "Could not find memory addressable by device cpu"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            ferrax.NamedSharding(mesh, spec, memory_kind="weird")
+        with pytest.raises(ValueError, match=text):
+            ferrax.NamedSharding(mesh, spec).with_memory_kind("weird")

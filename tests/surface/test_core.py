@@ -190,6 +190,26 @@ def test_variables():
     assert [isinstance(v, core.DropVar) for v in sort.outvars] == [True, False]
 
 
+@pytest.mark.parametrize(
+    ("number", "kind", "text"),
+    [
+        (2.0, float, "Literal(2.0)"),
+        (2, int, "Literal(TypedInt(2, dtype=int32))"),
+        (True, bool, "Literal(True)"),
+        (np.float32(2), np.ndarray, "Literal(2.0)"),
+        (np.int8(2), np.ndarray, "Literal(2)"),
+        (np.complex64(1j), np.ndarray, "Literal(1j)"),
+    ],
+)
+def test_literals_are_numbers(number, kind, text):
+    """Those of Python's with a dtype of their own, where their types are weak, else NumPy's."""
+    (eqn,) = jax.make_jaxpr(lambda x: lax.eq_p.bind(x, number))(number).eqns
+    literal = eqn.invars[1]
+    assert isinstance(literal.val, kind) and literal.val == number and repr(literal) == text
+    assert np.asarray(literal.val, literal.aval.dtype).shape == () and hash(number) == literal.hash
+    assert jnp.asarray(literal.val).aval == literal.aval
+
+
 def test_built_in_primitives_by_name():
     (eqn,) = jax.make_jaxpr(jnp.exp)(1.0).eqns
     assert eqn.primitive is lax.exp_p is primitives.exp_p

@@ -222,6 +222,40 @@ def test_kept_arguments_can_be_exchanged():
         np.testing.assert_allclose(ours, theirs, rtol=1e-6)
 
 
+class Weights:
+    """A container of a user's own."""
+
+    def __init__(self, w):
+        self.w = w
+
+
+for module in (ferrax, jax):
+    module.tree_util.register_pytree_node(Weights, lambda node: ((node.w,), None), lambda _, parts: Weights(*parts))
+
+
+def test_kept_arguments_are_in_tuples():
+    """Whatever containers the arguments are in; they may be put back in their own."""
+
+    def program(j):
+        def f(params, rest, own):
+            return (j.numpy.tanh(params["b"] @ params["a"]["w"]) @ own.w).sum() * rest[0]
+
+        args = {"a": {"w": j.numpy.asarray(W)}, "b": j.numpy.asarray(X)}, [j.numpy.float32(2), None], Weights(W)
+        _, pull = j.vjp(f, *args)
+        pulls = [pull(j.numpy.float32(1))]
+        shown = repr(j.tree.map(np.shape, pull.args_res))
+        for back in (args, [args[0], [j.numpy.float32(4), None], (2 * W,)]):
+            pull.args_res = list(back)
+            pulls.append(pull(j.numpy.float32(1)))
+        assert all(type(p[2]) is Weights for p in pulls)
+        return shown, j.tree.leaves(pulls)
+
+    (shown, ours), (expected, theirs) = both(program)
+    assert shown == expected
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
 def test_kept_arguments_can_be_taken_out_and_put_back():
     """A pullback without its weights is a tree of what else it keeps, which programs and custom rules hand on."""
 

@@ -86,3 +86,18 @@ def test_programs_and_types():
 
 def ref_of(n):
     return jax.new_ref(jnp.zeros(n))
+
+
+def test_references_among_static_arguments():
+    """They are as if the function closed over them: each makes a program of its own."""
+    one, other = jax.new_ref(1.0), jax.new_ref(5.0)
+    add = jax.jit(lambda ref, x: ref.__setitem__(..., ref[...] + x), static_argnums=0)
+    for ref in (one, other, one):
+        add(ref, 1.0)
+    assert (one[...], other[...]) == (3.0, 6.0)
+    total = jax.jit(lambda x, refs, last: x + sum(r[...] for r in refs) * last[...], static_argnames="refs")
+    assert total(1.0, refs=(one,), last=other) == total(1.0, (one,), other) == 19.0
+    with pytest.raises(ValueError, match="both closed over and passed as the argument last"):
+        total(1.0, refs=(one, other), last=other)
+    with pytest.raises(ValueError, match="was passed in as the argument last"):
+        jax.jit(lambda refs, last: last, static_argnums=0)((one,), other)

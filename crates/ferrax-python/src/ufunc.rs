@@ -16,7 +16,7 @@ use ferrax_ir::{Array, Lit, Value};
 use pyo3::exceptions::{PyNotImplementedError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PySet, PyTuple};
+use pyo3::types::{PyDict, PyInt, PyList, PySet, PyTuple};
 use std::ffi::CStr;
 
 /// One of our own arrays or a Python number as an operand of the short path; the number is kept in `held`.
@@ -149,7 +149,15 @@ fn no_containers(name: &str, x: &Bound<'_, PyAny>, y: &Bound<'_, PyAny>) -> PyEr
 
 /// `x ** y`.
 pub fn power(x: &Bound<'_, PyAny>, y: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-    operator_of("power", x, y, |a, b| wrap(x.py(), numpy::power(a, b).py()?).map(Bound::unbind))
+    let raised = |a: &Value, b: &Value| wrap(x.py(), numpy::power(a, b).py()?).map(Bound::unbind);
+    // a whole exponent is a part of the operation, and nothing that is handed over
+    if config::watched()
+        && y.is_exact_instance_of::<PyInt>()
+        && let (Some(base), Some(exponent)) = (named_value("power", x, 0)?, number_of(y)?)
+    {
+        return raised(&base, &Value::Lit(exponent));
+    }
+    operator_of("power", x, y, raised)
 }
 
 /// `divmod(x, y)`.

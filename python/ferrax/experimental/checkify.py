@@ -8,15 +8,16 @@ operations, and `_check_errors.py`.
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
 
 from ferrax import _ferrax, lax, numpy as jnp, tree_util
 from ferrax._boundary import expose as _expose
-from ferrax._core import Array, is_tracer, typeof
+from ferrax._core import Array, is_tracer
 from ferrax._named_functions import name_function
 from ferrax.config import _override, checks_become_values, have_checks_become_values
 from ferrax.custom_batching import custom_vmap
@@ -73,9 +74,6 @@ def checkify(f: Callable[..., Out], errors: frozenset[ErrorCategory] = user_chec
     Returns:
       A function that returns a pair of an `Error` and the result; it may be transformed in its turn.
 
-    Raises:
-      IndexError: with index checks, an index that is a number in the code is outside of its axis.
-
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> from ferrax.experimental import checkify
     >>> def f(x):
@@ -100,38 +98,22 @@ def checkify(f: Callable[..., Out], errors: frozenset[ErrorCategory] = user_chec
     return checked
 
 
-def _program(f: Callable[..., Any], args: Any, kwargs: Any, index_errors: bool) -> tuple[Any, list[Any]]:
-    """The program of a function on its arguments, with marks for checks, and the program's operands.
-
-    The function sees its arguments as they are, unless an index among them is outside of its axis: a number's value
-    would be an error of the trace, so that arrays and integers are traced then.
-    """
-
-    def trace(fun: Callable[..., Any], avals: Any = ()) -> Any:
-        return _ferrax.trace_to_jaxpr(fun, tuple(avals), None, "checkify")
-
-    with checks_become_values():
-        if not index_errors:
-            program = trace(lambda: f(*args, **kwargs))
-            return program, list(program.captured)
+@contextlib.contextmanager
+def _known_indices_looked_up() -> Iterator[None]:
+    """Where an index that is known is outside of its axis, the program has the operation that looks it up."""
+    before = _ferrax.lax.look_up_known_indices(True)
+    try:
         with _override("jax_check_static_indices", True):
-            try:
-                program = trace(lambda: f(*args, **kwargs))
-                return program, list(program.captured)
-            except IndexError:
-                leaves, tree = tree_util.tree_flatten((args, kwargs))
-                places = [i for i, x in enumerate(leaves) if type(x) is int or isinstance(x, (Array, np.ndarray))]
-                if not places:
-                    raise
+            yield
+    finally:
+        _ferrax.lax.look_up_known_indices(before)
 
-            def call(*values: Any) -> Any:
-                given = dict(zip(places, values, strict=True))
-                args, kwargs = tree.unflatten([given.get(i, x) for i, x in enumerate(leaves)])
-                return f(*args, **kwargs)
 
-            operands = [jnp.asarray(leaves[i]) for i in places]
-            program = trace(call, [typeof(x) for x in operands])
-            return program, [*program.captured, *operands]
+def _program(f: Callable[..., Any], args: Any, kwargs: Any, index_errors: bool) -> tuple[Any, list[Any]]:
+    """The program of a function on its arguments, with marks for checks, and the program's operands."""
+    with checks_become_values(), _known_indices_looked_up() if index_errors else contextlib.nullcontext():
+        program = _ferrax.trace_to_jaxpr(lambda: f(*args, **kwargs), (), None, "checkify")
+        return program, list(program.captured)
 
 
 def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:

@@ -150,7 +150,7 @@ class JaxprTracer(_Tracer):
 
 
 def _read(known: dict[Any, Any], v: Any) -> Any:
-    return v.val if isinstance(v, Literal) else known.get(v, _UNKNOWN)
+    return _ferrax.asarray(v.val) if isinstance(v, Literal) else known.get(v, _UNKNOWN)
 
 
 def _known_values(jaxpr: Jaxpr, consts: Sequence[Any]) -> dict[Any, Any]:

@@ -108,7 +108,9 @@ def arange(start: ArrayLike, stop: ArrayLike | None = None, step: ArrayLike | No
         return place(lax.iota(target, length), device)
     if dtype_kind(target) in "iu":
         positions = lax.iota(target, length)
-        return place(positions * cast(step_value, target) + cast(start_value, target), device)
+        if step_value != 1:
+            positions = positions * cast(step_value, target)
+        return place(positions + cast(start_value, target), device)
     host = (np.arange(length) * np.float64(step_value) + np.float64(start_value)).astype(target)
     return place(asarray(host), device)
 

@@ -140,7 +140,10 @@ def _roll_axis(x: Array, shift: Any, axis: int) -> Array:
         doubled = lax.concatenate([x, x], axis)
         start = (n - cast(shift, default_int())) % n
         return lax.dynamic_slice_in_dim(doubled, start, n, axis=axis)
-    cut = (-static_size(shift)) % n
+    try:
+        cut = (-static_size(shift)) % n
+    except TypeError:  # no integer: the whole part of a number
+        cut = -int(cast(asarray(shift), default_int())) % n
     if cut == 0:
         return x
     tail, head = lax.slice_in_dim(x, cut, n, axis=axis), lax.slice_in_dim(x, 0, cut, axis=axis)

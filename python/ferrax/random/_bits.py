@@ -17,6 +17,7 @@ from ferrax import dtypes, jit, lax
 from ferrax._ferrax import Array
 from ferrax._narrow import limits
 from ferrax._shapes import static_shape
+from ferrax.numpy._ranks import check_ranks
 from ferrax.random import _arguments as args
 from ferrax.random._generators import native_bits
 from ferrax.random._key_arrays import KeyArray
@@ -75,7 +76,7 @@ def uniform(
       key, shape: as in `bits`.
       dtype: a float dtype; the default when None.
       minval: lower bound, broadcastable to ``shape``; a scalar's may have axes of one element, which the result takes.
-      maxval: upper bound, broadcastable to ``shape``; a scalar's may have axes of one element.
+      maxval: upper bound, broadcastable to ``shape``; it may have more axes of one element at the left.
       out_sharding: where the result goes; a `PartitionSpec` over explicit axes of the mesh in use, or a sharding.
 
     Returns: as in `bits`.
@@ -95,6 +96,10 @@ def _uniform(key, shape, dtype, minval, maxval):
     if shape == () and {*np.shape(minval), *np.shape(maxval)} == {1}:
         scalars = (args.as_dtype(x, dtype).reshape(()) for x in (minval, maxval))
         return scaled_uniform(unit_uniform(key, shape, dtype), *scalars).reshape(np.shape(minval))
+    more = np.ndim(maxval) - len(shape)
+    if more > 0 and np.shape(maxval)[:more] == (1,) * more:
+        check_ranks("subtract", maxval, np.broadcast_to(0, shape))
+        maxval = lax.squeeze(args.as_dtype(maxval, dtype), range(more))
     args.broadcast_shape(shape, minval, maxval)
     minval, maxval = (lax.broadcast_to_rank(args.as_dtype(x, dtype), len(shape)) for x in (minval, maxval))
     return scaled_uniform(unit_uniform(key, shape, dtype), minval, maxval)

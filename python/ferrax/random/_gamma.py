@@ -18,6 +18,7 @@ from ferrax import custom_jvp, jit, lax, vmap
 from ferrax._composites import Composite
 from ferrax._ferrax import Array
 from ferrax.lax.special import log_gamma_grad
+from ferrax.numpy._ranks import check_ranks
 from ferrax.random import _arguments as args
 from ferrax.random._bits import SQRT2, below_one, rademacher, scaled_uniform, unit_uniform
 from ferrax.random._continuous import exponential, normal
@@ -287,6 +288,7 @@ def t(
     (2,)
     """
     key, shape, dtype = args.sampler("t", key, shape, dtype, df)
+    check_ranks("true_divide", jnp.asarray(df), np.broadcast_to(0, shape))
     return _t(key, df, shape, dtype)
 
 

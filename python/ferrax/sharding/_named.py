@@ -195,9 +195,11 @@ SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)
 """
 
 
-def check_memory_kind(device_kind: str, memory_kind: str | None) -> None:
-    """Raises `ValueError` unless devices of a kind have memory of a kind; `None` is their own."""
+def check_memory_kind(device_kind: str | None, memory_kind: str | None) -> None:
+    """Raises `ValueError` unless devices of a kind, or any, have memory of a kind; `None` is their own."""
     if memory_kind is not None and memory_kind not in _KINDS:
+        if device_kind is None:
+            raise ValueError(f"Got invalid memory kind: {memory_kind}. Valid memory kinds are: {', '.join(_KINDS)}")
         raise ValueError(
             f"Could not find memory addressable by device {device_kind}. Device {device_kind} can address the "
             f"following memory kinds: {', '.join(_KINDS)}. Got memory kind: {memory_kind}"
@@ -222,7 +224,12 @@ def _check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
             )
         seen.add(name)
     for what, axes in (("Unreduced", spec.unreduced), ("Reduced", spec.reduced)):
-        if any(n not in mesh.axis_names or mesh._name_to_type[n] is AxisType.Auto for n in axes):
+        for name in axes:
+            if name not in mesh.axis_names:
+                raise ValueError(
+                    f"{what} axes {name} is not found in mesh.axis_names={mesh.axis_names}. Got pspec={spec}"
+                )
+        if any(mesh._name_to_type[n] is AxisType.Auto for n in axes):
             raise ValueError(
                 f"{what} axes can only refer to mesh axes that is of type `Explicit`. Got {what.lower()} axes: "
                 f"{axes} and mesh: {mesh}"
@@ -272,7 +279,7 @@ class NamedSharding(Sharding):
             raise TypeError(f"NamedSharding needs a Mesh or an AbstractMesh, got {mesh!r} of type {kind}")
         _check_spec(mesh, spec)
         concrete = isinstance(mesh, Mesh) and not mesh.empty
-        check_memory_kind(mesh.devices.flat[0].device_kind if concrete else "cpu", memory_kind)
+        check_memory_kind(mesh.devices.flat[0].device_kind if concrete else None, memory_kind)
         self._mesh = mesh
         self._spec = spec
         self._memory_kind = "device" if memory_kind is None and concrete else memory_kind

@@ -145,13 +145,23 @@ class PartitionSpec:
                 *self, *other, unreduced=self.unreduced | other.unreduced, reduced=self.reduced | other.reduced
             )
         if isinstance(other, tuple):
-            return PartitionSpec(*self, *other, unreduced=self.unreduced, reduced=self.reduced)
+            return PartitionSpec(*self._places(other, "__add__"), *other)
         raise NotImplementedError(f"a PartitionSpec and a {type(other).__name__} cannot be joined")
 
     def __radd__(self, other: Any) -> PartitionSpec:
         if not isinstance(other, tuple):
             raise NotImplementedError(f"a {type(other).__name__} and a PartitionSpec cannot be joined")
-        return PartitionSpec(*other, *self, unreduced=self.unreduced, reduced=self.reduced)
+        return PartitionSpec(*other, *self._places(other, "__radd__"))
+
+    def _places(self, other: tuple[Any, ...], method: str) -> tuple[Any, ...]:
+        """The entries, where there are no others to be joined with a tuple."""
+        for what in ("unreduced", "reduced"):
+            if getattr(self, what):
+                raise TypeError(
+                    f"other {other} cannot be of instance `tuple` when self {self} has {what} in `{method}` of "
+                    "PartitionSpec."
+                )
+        return self._partitions
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _make, (self._partitions, self.unreduced, self.reduced)

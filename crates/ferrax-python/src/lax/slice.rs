@@ -3,7 +3,7 @@
 use super::args::{integers, listed, naturals, starts, wraps};
 use crate::errors::IntoPyResult;
 use crate::value::{IndexArg, PyValue, SizeArg, index};
-use ferrax::numpy::indexing::check_index;
+use ferrax::numpy::indexing::{check_index, look_up_known};
 use ferrax_base::Shape;
 use ferrax_base::shape::Tuple;
 use ferrax_ir::Value;
@@ -86,6 +86,12 @@ fn check_windows(operand: &PyValue, starts: &[Value], sizes: &[usize], wrap: &[b
 #[pyo3(name = "check_index")]
 fn check_index_of(index: PyValue, axis: usize, size: SizeArg, wrap: bool) -> PyResult<()> {
     check_index(&index.0, axis, size.0, 1, !wrap).py()
+}
+
+/// Says whether known integers outside of their axes are left in programs under `check_indices`; gives what held before.
+#[pyfunction]
+fn look_up_known_indices(on: bool) -> bool {
+    look_up_known(on)
 }
 
 #[pyfunction]
@@ -248,6 +254,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(slice_in_dim, m)?)?;
     m.add_function(wrap_pyfunction!(index_in_dim, m)?)?;
     m.add_function(wrap_pyfunction!(check_index_of, m)?)?;
+    m.add_function(wrap_pyfunction!(look_up_known_indices, m)?)?;
     m.add_function(wrap_pyfunction!(dynamic_slice, m)?)?;
     m.add_function(wrap_pyfunction!(dynamic_slice_in_dim, m)?)?;
     m.add_function(wrap_pyfunction!(dynamic_index_in_dim, m)?)?;

@@ -9,6 +9,8 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ferrax import _ferrax
 from ferrax._avals import AbstractValue
 from ferrax._ferrax import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
@@ -291,12 +293,29 @@ def _pretty_print_atom(self: Var | Literal, context: Any = None, *, print_dtype:
     return text if print_dtype else text.rpartition(":")[0] or text
 
 
-def _literal_hash(self: Literal) -> int | None:
-    """A hash of the number; None of arrays, which have none."""
-    try:
-        return hash(self.val.item() if getattr(self.val, "shape", None) == () else self.val)
-    except TypeError:
-        return None
+def _literal_hash(self: Literal) -> int:
+    """A hash of the number."""
+    return hash(self.val.item() if isinstance(self.val, np.ndarray) else self.val)
+
+
+_array_of = Literal.val.__get__  # type: ignore[attr-defined]
+
+
+def _number_of(self: Literal) -> Any:
+    """The number: of a weak type one of Python's with its dtype, else an array of NumPy's without axes."""
+    array = _array_of(self)
+    if array.dtype == bool:
+        return bool(array)
+    if not array.weak_type:
+        return np.asarray(array)
+    from ferrax._src import literals
+
+    kind = literals.TypedComplex if array.dtype.kind == "c" else literals.TypedFloat
+    return (literals.TypedInt if array.dtype.kind in "iu" else kind)(array.item(), array.dtype)
+
+
+def _shown_literal(self: Literal) -> str:
+    return f"Literal({self.val.item() if isinstance(self.val, np.ndarray) else self.val})"
 
 
 _NO_STATES = property(lambda self: None, doc="None: types have no states.")
@@ -319,7 +338,12 @@ _METHODS: dict[type, dict[str, Any]] = {
     },
     Var: _OF_VARIABLES,
     DropVar: _OF_VARIABLES,
-    Literal: {"hash": property(_literal_hash), "pretty_print": _pretty_print_atom},
+    Literal: {
+        "__repr__": _shown_literal,
+        "hash": property(_literal_hash),
+        "pretty_print": _pretty_print_atom,
+        "val": property(_number_of, doc="The number, as Python's or NumPy's."),
+    },
     JaxprEqn: {
         "__new__": staticmethod(_make_equation),
         "replace": _replace_eqn,
@@ -393,7 +417,7 @@ Args:
 
 >>> import ferrax as jax
 >>> jax.make_jaxpr(lambda x: x + 1)(2).eqns[0].invars[1].val
-Array(1, dtype=int32, weak_type=True)
+TypedInt(1, dtype=int32)
 """,
 }
 # the classes are the extension module's; examples of them are run as tests

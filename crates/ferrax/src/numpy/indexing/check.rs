@@ -66,7 +66,11 @@ pub fn check_index(index: &Value, axis: usize, size: usize, window: usize, raw: 
 pub(super) fn check(index: &Value, axis: usize, size: usize, window: usize, raw: bool) -> Result<()> {
     let check = IndexCheck { axis, size, window, raw, source: Source::here() };
     if let Some(i) = super::known_integer(index) {
-        return if check.is_outside(i.into()) { Err(check.error(i.into(), "")) } else { Ok(()) };
+        return if check.is_outside(i.into()) && !super::LOOKED_UP.get() {
+            Err(check.error(i.into(), ""))
+        } else {
+            Ok(())
+        };
     }
     if !Flag::CheckTracedIndices.get() {
         return Ok(());

@@ -23,6 +23,7 @@ use ferrax_base::{Aval, Buffer, DType, Error, ErrorKind, Result, bail};
 use ferrax_ir::trace::{is_eager, leaked};
 use ferrax_ir::{Array, Tracer, Value};
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::fmt;
 
 /// One part of an index: what stands between two commas of `x[…]`.
@@ -181,19 +182,34 @@ fn inside(i: i64, size: usize) -> Result<i64> {
     apply(Operation::Max, apply(Operation::Min, i, difference(&[size as i64], &[1])?)?, 0)
 }
 
-fn check_static(i: i64, axis: usize, size: usize, raw: bool, strict: bool) -> Result<i64> {
+thread_local! {
+    /// Whether known integers outside of their axes are looked up as others are.
+    static LOOKED_UP: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Says whether the check mode leaves known integers outside of their axes in programs on this thread, for who looks
+/// for them there; gives what held before.
+pub fn look_up_known(on: bool) -> bool {
+    LOOKED_UP.replace(on)
+}
+
+/// A known integer as a part of an index.
+fn static_part(i: i64, axis: usize, size: usize, raw: bool, strict: bool) -> Result<Part> {
     if size == 0 {
         bail!(Index, "index is out of bounds for axis {axis} with size 0");
     }
     let wrapped = if !raw && !at_least(i, 0)? { difference(&[i, size as i64], &[])? } else { i };
     if is_symbolic(wrapped as usize) || is_symbolic(size) {
-        return Ok(wrapped);
+        return Ok(Part::Int(wrapped));
     }
     let checked = Flag::CheckIndices.get() || Flag::CheckTracedIndices.get();
     if strict && checked && !(0..size as i64).contains(&wrapped) {
+        if LOOKED_UP.get() {
+            return Ok(Part::Array(read::weak(i)?));
+        }
         bail!(Index, "index {i} is out of bounds for axis {axis} with size {size}");
     }
-    Ok(wrapped)
+    Ok(Part::Int(wrapped))
 }
 
 fn check_mask(mask: &Value, shape: &[usize], axis: usize, at: usize) -> Result<()> {
@@ -241,7 +257,7 @@ fn resolve(shape: &[usize], indices: &[Index], raw: bool, strict: bool) -> Resul
     for (at, index) in indices.iter().enumerate() {
         match index {
             Index::Int(i) => {
-                out.parts.push(Part::Int(check_static(*i, axis, shape[axis], raw, strict)?));
+                out.parts.push(static_part(*i, axis, shape[axis], raw, strict)?);
                 axis += 1;
             }
             Index::Slice { start, stop, step } => {
@@ -260,7 +276,7 @@ fn resolve(shape: &[usize], indices: &[Index], raw: bool, strict: bool) -> Resul
                     check::check(v, axis, shape[axis], 1, raw)?;
                 }
                 out.parts.push(match known_integer(v) {
-                    Some(i) => Part::Int(check_static(i, axis, shape[axis], raw, strict)?),
+                    Some(i) => static_part(i, axis, shape[axis], raw, strict)?,
                     None => Part::Array(v.clone()),
                 });
                 axis += 1;

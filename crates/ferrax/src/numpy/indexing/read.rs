@@ -165,7 +165,7 @@ fn new_axes(x: &Value, parts: &[Part]) -> Result<Value> {
 }
 
 /// A start of a slice.
-fn weak(i: i64) -> Result<Value> {
+pub(super) fn weak(i: i64) -> Result<Value> {
     if is_symbolic(i as usize) {
         return size_value(i as usize, DType::I32);
     }
