@@ -52,8 +52,8 @@ fn columns_body<T: Field>(d: &[f64], e: &[f64], values: &[f64], largest: f64, ve
     };
     for (columns, values) in vectors.chunks_mut(LANES * n).zip(values.chunks(LANES)) {
         let shifts = std::array::from_fn(|l| values[l.min(values.len() - 1)]);
-        work.from_the_top(d, e, &shifts);
-        let (least, rows) = work.from_the_bottom(d, e, &shifts);
+        work.eliminate_down(d, e, &shifts);
+        let (least, rows) = work.eliminate_up(d, e, &shifts);
         let norms = work.components(&rows);
         for (l, column) in columns.chunks_exact_mut(n).enumerate() {
             let scale = 1.0 / norms[l];
@@ -86,7 +86,7 @@ impl Elimination {
     }
 
     #[inline(always)]
-    fn from_the_top(&mut self, d: &[f64], e: &[f64], shifts: &Lanes) {
+    fn eliminate_down(&mut self, d: &[f64], e: &[f64], shifts: &Lanes) {
         let mut taken = [0.0; LANES];
         for i in 0..d.len() {
             let e = e.get(i).map_or(0.0, |e| *e);
@@ -102,7 +102,7 @@ impl Elimination {
 
     /// Gives the smallest pivots, and their rows.
     #[inline(always)]
-    fn from_the_bottom(&mut self, d: &[f64], e: &[f64], shifts: &Lanes) -> (Lanes, [usize; LANES]) {
+    fn eliminate_up(&mut self, d: &[f64], e: &[f64], shifts: &Lanes) -> (Lanes, [usize; LANES]) {
         let (mut taken, mut least, mut rows) = ([0.0; LANES], [f64::INFINITY; LANES], [0; LANES]);
         for i in (0..d.len()).rev() {
             let e = if i > 0 { e[i - 1] } else { 0.0 };
