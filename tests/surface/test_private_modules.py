@@ -120,6 +120,24 @@ def test_a_registry_in_which_none_is_a_leaf(package):
 
 
 @pytest.mark.parametrize("package", [ferrax, jax], ids=["ferrax", "jax"])
+def test_shardings_that_are_asked_for(package):
+    canonicalize = importlib.import_module(f"{package.__name__}._src.sharding_impls").canonicalize_sharding
+    sharding, kinds = package.sharding, package.sharding.AxisType
+    assert canonicalize(None, "f") is None
+    assert canonicalize(package.typeof(package.numpy.ones(3)).sharding, "f") is None
+    for kind in (kinds.Explicit, kinds.Auto):
+        mesh = package.make_mesh((1,), ("x",), axis_types=(kind,))
+        found = canonicalize(sharding.NamedSharding(mesh, sharding.PartitionSpec(None)), "f")
+        assert found == sharding.NamedSharding(mesh.abstract_mesh, sharding.PartitionSpec(None))
+    with pytest.raises(ValueError, match="f cannot contain axis names that are of type Auto or Manual"):
+        canonicalize(sharding.NamedSharding(mesh, sharding.PartitionSpec("x")), "f")
+    with pytest.raises(TypeError, match="`out_sharding` argument of f only supports"):
+        canonicalize("x", "f")
+    with pytest.raises(ValueError):
+        canonicalize(sharding.PartitionSpec("x"), "f")
+
+
+@pytest.mark.parametrize("package", [ferrax, jax], ids=["ferrax", "jax"])
 def test_types_of_nodes_with_what_takes_them_apart(package):
     registry = importlib.import_module(f"{package.__name__}._src.tree_util")._registry
 

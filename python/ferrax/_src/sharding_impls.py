@@ -4,20 +4,24 @@ from collections.abc import Sequence
 from typing import Any
 
 from ferrax import _processes
+from ferrax._out_sharding import require_sharding
 from ferrax._src._public import names_of
 from ferrax._src._unprovided import unprovided_names
 from ferrax.interpreters.pxla import _array_mapping_to_axis_resources
 from ferrax.sharding._arrays import blocks_of_processes
+from ferrax.sharding._context import get_abstract_mesh
 from ferrax.sharding._gspmd import GSPMDSharding as GSPMDSharding
 from ferrax.sharding._hlo import HloSharding, entries_of
 from ferrax.sharding._jit import UNSPECIFIED as UNSPECIFIED
 from ferrax.sharding._mesh import Mesh
+from ferrax.sharding._named import NamedSharding
+from ferrax.sharding._placement import check_context, check_explicit, with_mesh
 from ferrax.sharding._spec import PartitionSpec
 
 __getattr__ = unprovided_names(
     __name__,
     "AUTO PmapSharding PositionalSharding SdyArray SdyDim "
-    "UnspecifiedValue cached_named_sharding canonicalize_sharding "
+    "UnspecifiedValue cached_named_sharding "
     "make_key_array_phys_sharding physical_sharding "
     "prepare_axis_resources "
     "get_logical_mesh_ids logical_sharding named_sharding_to_xla_hlo_sharding "
@@ -45,6 +49,29 @@ def parse_flatten_op_sharding(sharding: HloSharding, mesh: Mesh) -> list[Partiti
     while entries and not entries[-1]:
         entries.pop()
     return [PartitionSpec(*entries)]
+
+
+def canonicalize_sharding(sharding: Any, api_name: str, check_mesh_consistency: bool = True) -> NamedSharding | None:
+    """What an `out_sharding` argument asks for, over the types of a mesh; None where it asks for nothing.
+
+    Args:
+      sharding: a `NamedSharding`, a `PartitionSpec` of the mesh in use, or None.
+      api_name: the function that was asked, for errors.
+      check_mesh_consistency: whether a mesh that is not the one in use is an error.
+
+    Raises:
+      TypeError: `sharding` is something else.
+      ValueError: it is over another mesh than the one in use, or over axes that are not explicit.
+    """
+    if sharding is None or (isinstance(sharding, NamedSharding) and sharding.mesh.empty):
+        return None
+    require_sharding(sharding, api_name)
+    sharding = with_mesh(sharding, api_name)
+    mesh = sharding.mesh.abstract_mesh
+    if check_mesh_consistency and not (mesh.are_all_axes_auto and get_abstract_mesh().are_all_axes_auto):
+        check_context(sharding, api_name)
+    check_explicit(sharding, api_name)
+    return NamedSharding(mesh, sharding.spec)
 
 
 class NonUniformShardingError(ValueError):
