@@ -163,6 +163,28 @@ def test_factors_make_up_the_matrix(n, dtype):
             close(adjoint(left) @ x, w[..., :, None] * adjoint(left), dtype)
 
 
+@pytest.mark.parametrize("n", [5, 33, 41, 100])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_singular_values_of_low_rank_are_in_order(n, dtype):
+    """Solvers by divide and conquer leave some behind values that are zero."""
+    i = np.arange(n)
+    low = {
+        "ones": np.ones((n, n)),
+        "rank two": np.outer(i % 3, i % 5) + np.outer(i % 2, np.ones(n)),
+        "blocks": np.kron(np.eye(n // 2 + 1), [[2, 1], [1, 2]])[:n, :n],
+    }
+    with ferrax.enable_x64(True):
+        for name, x in low.items():
+            x = x.astype(dtype)
+            u, s, vh = map(np.asarray, jnp.linalg.svd(x))
+            assert (np.diff(s) <= 0).all(), name
+            close((u * s) @ vh, x, dtype)
+            close(adjoint(u) @ u, np.eye(n), dtype)
+            close(jnp.linalg.svd(x, compute_uv=False), s, dtype)
+            w = np.asarray(jnp.linalg.eigvalsh(x + adjoint(x)))
+            assert (np.diff(w) >= 0).all(), name
+
+
 @pytest.mark.parametrize("shape", [(1, 4), (4, 1), (2, 5), (12, 9), (9, 12), (150, 130)])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_factors_of_any_shape(shape, dtype):

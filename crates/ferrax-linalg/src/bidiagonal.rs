@@ -1,21 +1,40 @@
-//! Bidiagonal forms, for singular values without vectors.
+//! Bidiagonal forms, for singular values.
 //!
 //! Reflections from the left and from the right take turns. Neither is applied on its own: the pass over the rest of the
 //! matrix that finishes one makes the products that the next one needs, so that each step reads and writes it twice.
 //! Source: Golub and Van Loan, "Matrix Computations" (4th edition), section 5.4.8. Read next: `householder.rs`,
-//! `spectral.rs` for the caller.
+//! `singular.rs` for the caller.
 
 use crate::householder::{Columns, LANES, TOGETHER, reflection, split, wide};
 use crate::scalar::{Field, Scalar};
+use crate::{OutOfMemory, filled};
 
 wide! {
     /// The diagonal `d` and what stands above it, `e`, of the bidiagonal form of `a` (rows × `d.len()`, no fewer rows than
-    /// columns) of real numbers, which is used up.
-    pub(crate) fn bidiagonal<T: Field>(a: &mut [T], rows: usize, d: &mut [T], e: &mut [T]) = bidiagonal_body
+    /// columns) of real numbers, of which the reflections from the left are left below the diagonal.
+    pub(crate) fn bidiagonal<T: Field>(
+        a: &mut [T], rows: usize, d: &mut [T], e: &mut [T], kept: Option<&mut Kept<T>>
+    ) = bidiagonal_body
+}
+
+/// What else makes the reflections of a bidiagonal form, for who asks.
+pub(crate) struct Kept<T> {
+    /// Factors of those from the left.
+    pub left_taus: Vec<T>,
+    /// Those from the right, after one that does nothing, so that each begins at its column's diagonal; and their factors.
+    pub right: Vec<T>,
+    pub right_taus: Vec<T>,
+}
+
+impl<T: Scalar> Kept<T> {
+    pub fn new(n: usize) -> Result<Kept<T>, OutOfMemory> {
+        let zeros = || vec![T::ZERO; n];
+        Ok(Kept { left_taus: zeros(), right: filled(T::ZERO, n * n)?, right_taus: zeros() })
+    }
 }
 
 #[inline(always)]
-fn bidiagonal_body<T: Field>(a: &mut [T], rows: usize, d: &mut [T], e: &mut [T]) {
+fn bidiagonal_body<T: Field>(a: &mut [T], rows: usize, d: &mut [T], e: &mut [T], mut kept: Option<&mut Kept<T>>) {
     let cols = d.len();
     // The reflection from the right that is still to be applied: A -= y uᵀ.
     let (mut y, mut u) = (vec![T::ZERO; rows], vec![T::ZERO; cols]);
@@ -27,6 +46,9 @@ fn bidiagonal_body<T: Field>(a: &mut [T], rows: usize, d: &mut [T], e: &mut [T])
         let (head, tail) = column.split_at_mut(1);
         let tau = reflection(&mut head[0], tail);
         d[k] = head[0];
+        if let Some(kept) = &mut kept {
+            kept.left_taus[k] = tau;
+        }
         v[k] = T::ONE;
         v[k + 1..].copy_from_slice(tail);
         let rest = &mut a[(k + 1) * rows..cols * rows];
@@ -49,6 +71,10 @@ fn bidiagonal_body<T: Field>(a: &mut [T], rows: usize, d: &mut [T], e: &mut [T])
         let (head, tail) = u[k + 1..].split_at_mut(1);
         let tau = reflection(&mut head[0], tail);
         e[k] = std::mem::replace(&mut head[0], T::ONE);
+        if let Some(kept) = &mut kept {
+            kept.right[(k + 1) * cols + k + 2..(k + 2) * cols].copy_from_slice(tail);
+            kept.right_taus[k + 1] = tau;
+        }
         y.fill(T::ZERO);
         let (mut far, mut j) = (rest.chunks_exact_mut(TOGETHER * rows), k + 1);
         for columns in &mut far {

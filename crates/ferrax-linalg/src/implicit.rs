@@ -5,6 +5,7 @@
 //! shifts and rotations come in its order (which, up to `ROWS`, is that of `steqr`). Source: Golub and Van Loan, "Matrix
 //! Computations" (4th edition), section 8.3. Read next: `tridiagonal.rs` for the reduction, `spectral.rs` for the callers.
 
+use crate::OutOfMemory;
 use crate::householder::reflect_column;
 use crate::rotations::{rotation, times};
 use crate::scalar::{Field, Real, Scalar};
@@ -17,23 +18,23 @@ pub(crate) const ROWS: usize = 25;
 const STEPS: usize = 30;
 
 /// Eigenvalues in ascending order and eigenvectors of the matrix in a lower triangle; says whether the iteration converged.
-pub(crate) fn eigh<T: Field>(a: &[T], n: usize, values: &mut [T::R], vectors: &mut [T]) -> bool {
+pub(crate) fn eigh<T: Field>(a: &[T], n: usize, values: &mut [T::R], vectors: &mut [T]) -> Result<bool, OutOfMemory> {
     let mut form = a[..n * n].to_vec();
     let mut off = vec![T::R::ZERO; n];
     let mut taus = vec![T::ZERO; n];
     let vectors = &mut vectors[..n * n];
-    tridiagonal(&mut form, n, true, values, &mut off, &mut taus);
+    tridiagonal(&mut form, n, true, values, &mut off, &mut taus)?;
     vectors.fill(T::ZERO);
     (0..n).for_each(|i| vectors[i * n + i] = T::ONE);
     if !(Iteration { d: values, e: &mut off, z: vectors, n }.run()) {
-        return false;
+        return Ok(false);
     }
     for column in vectors.chunks_exact_mut(n) {
         for k in (0..n - 1).rev() {
             reflect_column(&form[k * n + k + 2..(k + 1) * n], taus[k], &mut column[k + 1..]);
         }
     }
-    true
+    Ok(true)
 }
 
 /// A tridiagonal form with diagonal `d` and off-diagonal `e`, and the rotations that led to it from the first one, in `z`.

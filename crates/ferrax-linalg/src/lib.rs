@@ -20,6 +20,7 @@ mod rational;
 mod rotations;
 mod scalar;
 mod schur;
+mod singular;
 pub mod small;
 mod spectral;
 mod triangular;
@@ -155,7 +156,14 @@ pub trait Element: Field {
     fn schur(a: &mut [Self], n: usize, vectors: Option<&mut [Self]>) -> Result<bool, OutOfMemory>;
 
     /// Tridiagonal form of the Hermitian matrix in one triangle: its diagonal, its off-diagonal, and the reflections.
-    fn tridiagonal(a: &mut [Self], n: usize, lower: bool, d: &mut [Self::R], e: &mut [Self::R], taus: &mut [Self]);
+    fn tridiagonal(
+        a: &mut [Self],
+        n: usize,
+        lower: bool,
+        d: &mut [Self::R],
+        e: &mut [Self::R],
+        taus: &mut [Self],
+    ) -> Result<(), OutOfMemory>;
 }
 
 macro_rules! element {
@@ -213,14 +221,21 @@ macro_rules! element {
             fn schur(a: &mut [Self], n: usize, vectors: Option<&mut [Self]>) -> Result<bool, OutOfMemory> {
                 $schur(a, n, vectors)
             }
-            fn tridiagonal(a: &mut [Self], n: usize, lower: bool, d: &mut [Self::R], e: &mut [Self::R], taus: &mut [Self]) {
-                tridiagonal::tridiagonal(a, n, lower, d, e, taus);
+            fn tridiagonal(
+                a: &mut [Self],
+                n: usize,
+                lower: bool,
+                d: &mut [Self::R],
+                e: &mut [Self::R],
+                taus: &mut [Self],
+            ) -> Result<(), OutOfMemory> {
+                tridiagonal::tridiagonal(a, n, lower, d, e, taus)
             }
         }
     )*};
 }
 element! {
-    f32 => spectral::hermitian, spectral::svd_f32, spectral::eig_real, schur::schur_real;
+    f32 => spectral::hermitian, singular::svd_f32, spectral::eig_real, schur::schur_real;
     f64 => spectral::eigh, spectral::svd, spectral::eig_real, schur::schur_real;
     c32 => spectral::hermitian, spectral::svd, spectral::eig_complex, schur::schur_complex;
     c64 => spectral::eigh, spectral::svd, spectral::eig_complex, schur::schur_complex

@@ -1,10 +1,10 @@
 //! Eigenvalues and singular values, by faer's solvers, but for eigenvectors of Hermitian matrices that are small (`implicit.rs`)
-//! or of single precision with eigenvalues that lie apart (`twisted.rs`).
+//! or of single precision with eigenvalues that lie apart (`twisted.rs`), and singular vectors of the latter (`singular.rs`).
 
 use crate::householder::Side;
 use crate::scalar::{Field, Real, Scalar};
 use crate::tridiagonal::tridiagonal;
-use crate::{ALONE, OutOfMemory, bidiagonal, filled, householder, implicit, rational, schur, scratch, twisted};
+use crate::{ALONE, OutOfMemory, filled, householder, implicit, rational, schur, scratch, twisted};
 use faer::complex::Complex;
 use faer::diag::{DiagMut, DiagRef};
 use faer::dyn_stack::MemStack;
@@ -13,7 +13,7 @@ use faer::linalg::svd::{self, ComputeSvdVectors, SvdParams};
 use faer::traits::RealField;
 use faer::{Auto, MatMut, MatRef, Par, Spec};
 
-fn all_finite<T: Field>(a: &[T]) -> bool {
+pub(crate) fn all_finite<T: Field>(a: &[T]) -> bool {
     a.iter().all(|x| x.finite())
 }
 
@@ -32,12 +32,12 @@ const MODERATE: std::ops::Range<f32> = 1e-20..1e20;
 const FAR: f32 = 1.267_650_6e30;
 
 /// The size of the largest element.
-fn largest<T: Scalar<R = f32>>(a: &[T]) -> f32 {
+pub(crate) fn largest<T: Scalar<R = f32>>(a: &[T]) -> f32 {
     a.iter().fold(0.0, |most, x| if x.size() > most { x.size() } else { most })
 }
 
 /// The power of two that makes elements moderate, of which this is the size of the largest.
-fn moderating(largest: f32) -> f32 {
+pub(crate) fn moderating(largest: f32) -> f32 {
     match largest {
         _ if largest == 0.0 || MODERATE.contains(&largest) => 1.0,
         _ if largest < MODERATE.start => FAR,
@@ -66,7 +66,7 @@ pub(crate) fn eigh<T: Field>(
     }
     let vectors = match vectors {
         Some(vectors) if n <= implicit::ROWS && is_moderate(a, n) => {
-            return Ok(implicit::eigh(a, n, values, vectors));
+            return implicit::eigh(a, n, values, vectors);
         }
         vectors => vectors,
     };
@@ -109,7 +109,7 @@ pub(crate) fn hermitian<T: Field + Scalar<R = f32>>(
     for (j, column) in form[n..].chunks_exact_mut(n).enumerate() {
         column[j..].iter_mut().zip(lower(j)).for_each(|(x, &y)| *x = y * T::of_real(scale));
     }
-    tridiagonal(&mut form[n..], n, true, &mut d, &mut e, &mut taus[1..]);
+    tridiagonal(&mut form[n..], n, true, &mut d, &mut e, &mut taus[1..])?;
     let wide = |x: &[f32]| -> Vec<f64> { x.iter().map(|&x| x.into()).collect() };
     let (d, e) = (wide(&d), wide(&e));
     let (mut found, mut off) = (d.clone(), e.clone());
@@ -148,63 +148,6 @@ fn divided(diagonal: &[f64], off: &[f64], vectors: &mut [f64]) -> Result<Option<
         spec,
     );
     Ok(done.is_ok().then_some(values))
-}
-
-/// `Element::svd` of matrices of f32.
-pub(crate) fn svd_f32(
-    a: &[f32],
-    shape: (usize, usize),
-    values: &mut [f32],
-    vectors: Option<[(&mut [f32], usize); 2]>,
-) -> Result<bool, OutOfMemory> {
-    match vectors {
-        None => singular_values(&a[..shape.0 * shape.1], shape, values),
-        vectors => svd(a, shape, values, vectors),
-    }
-}
-
-/// How much taller than wide a matrix is that is made triangular first.
-const TALL: f64 = 1.6;
-
-/// Singular values alone: of the bidiagonal form B they are roots of the eigenvalues of Bᵀ B, which f64 keeps apart as far
-/// as f32 tells them.
-fn singular_values(a: &[f32], (rows, cols): (usize, usize), values: &mut [f32]) -> Result<bool, OutOfMemory> {
-    let (height, n) = (rows.max(cols), rows.min(cols));
-    if n == 0 || !all_finite(a) {
-        return Ok(n == 0);
-    }
-    let mut form = filled(0.0f32, height * n)?;
-    if rows >= cols {
-        form.copy_from_slice(a);
-    } else {
-        for (i, row) in form.chunks_exact_mut(height).enumerate() {
-            row.iter_mut().zip(a[i..].iter().step_by(rows)).for_each(|(x, y)| *x = *y);
-        }
-    }
-    let scale = moderating(largest(&form));
-    if scale != 1.0 {
-        form.iter_mut().for_each(|x| *x *= scale);
-    }
-    let (mut d, mut e) = (vec![0.0f32; n], vec![0.0f32; n]);
-    if height as f64 > TALL * n as f64 {
-        householder::qr(&mut form, height, n, &mut d, ALONE);
-        for j in 0..n {
-            form.copy_within(j * height..=j * height + j, j * n);
-            form[j * n + j + 1..(j + 1) * n].fill(0.0);
-        }
-        bidiagonal::bidiagonal(&mut form[..n * n], n, &mut d, &mut e);
-    } else {
-        bidiagonal::bidiagonal(&mut form, height, &mut d, &mut e);
-    }
-    let square = |x: f32| f64::from(x) * f64::from(x);
-    let above = |i: usize| if i > 0 { square(e[i - 1]) } else { 0.0 };
-    let mut squares: Vec<f64> = (0..n).map(|i| square(d[i]) + above(i)).collect();
-    let mut off: Vec<f64> = (0..n - 1).map(|i| f64::from(d[i]) * f64::from(e[i])).collect();
-    if !rational::eigenvalues(&mut squares, &mut off) {
-        return Ok(false);
-    }
-    values.iter_mut().zip(squares.iter().rev()).for_each(|(v, s)| *v = s.max(0.0).sqrt() as f32 / scale);
-    Ok(true)
 }
 
 /// `Element::svd`.
@@ -248,15 +191,32 @@ pub(crate) fn svd<T: Field>(
     let s = DiagMut::from_slice_mut(&mut diagonal);
     let done = svd::svd(matrix, s, u, v, Par::Seq, stack, spec).is_ok();
     real_parts(values, &diagonal);
-    if let Some([(u, _), (v, _)]) = vectors {
-        u.chunks_exact_mut(rows.max(1)).zip(v.chunks_exact_mut(cols.max(1))).take(values.len()).for_each(signed);
-    }
+    let mut none = [(&mut [][..], 1), (&mut [][..], 1)];
+    let [(u, _), (v, _)] = vectors.as_mut().unwrap_or(&mut none);
+    in_order(values, (&mut **u, rows), (&mut **v, cols));
+    u.chunks_exact_mut(rows.max(1)).zip(v.chunks_exact_mut(cols.max(1))).take(values.len()).for_each(signed);
     Ok(done)
+}
+
+/// Puts singular values in descending order, and the columns of both vectors with them, where there are some: of equal values and
+/// those near zero the solver may leave other ones behind them.
+fn in_order<T: Field>(values: &mut [T::R], (u, rows): (&mut [T], usize), (v, cols): (&mut [T], usize)) {
+    if values.is_sorted_by(|a, b| a >= b) {
+        return;
+    }
+    for i in 0..values.len() {
+        let largest = (i + 1..values.len()).fold(i, |k, j| if values[j] > values[k] { j } else { k });
+        values.swap(i, largest);
+        for (x, rows) in [(&mut *u, rows), (&mut *v, cols)].into_iter().filter(|(x, _)| largest > i && !x.is_empty()) {
+            let (left, right) = x.split_at_mut(largest * rows);
+            left[i * rows..(i + 1) * rows].swap_with_slice(&mut right[..rows]);
+        }
+    }
 }
 
 /// Gives a pair of singular vectors the sign for which the left one has a positive product with a fixed vector, which is
 /// at right angles to no vector of simple numbers: the solver's own sign depends on rounding errors.
-fn signed<T: Field>((u, v): (&mut [T], &mut [T])) {
+pub(crate) fn signed<T: Field>((u, v): (&mut [T], &mut [T])) {
     let fixed = |i: usize| 1.0 / (i as f64 + std::f64::consts::PI);
     let product = u.iter().enumerate().fold(T::R::ZERO, |sum, (i, x)| sum + x.re() * T::R::of_f64(fixed(i)));
     if product < T::R::ZERO {

@@ -7,6 +7,7 @@
 
 use crate::householder::{LANES, reflection, split, sum, wide};
 use crate::scalar::{Field, Real, Scalar};
+use crate::{OutOfMemory, filled};
 
 /// Columns that a pass takes at once: sixteen registers hold what more than two of them need only in part.
 const TOGETHER: usize = 2;
@@ -19,36 +20,43 @@ pub(crate) fn tridiagonal<T: Field>(
     d: &mut [T::R],
     e: &mut [T::R],
     taus: &mut [T],
-) {
+) -> Result<(), OutOfMemory> {
     let (a, d) = (&mut a[..n * n], &mut d[..n]);
     let (e, taus) = (&mut e[..n.saturating_sub(1)], &mut taus[..n.saturating_sub(1)]);
-    if lower {
-        return from_the_top(a, d, e, taus);
-    }
-    a.reverse();
-    from_the_top(a, d, e, taus);
-    a.reverse();
-    d.reverse();
-    e.reverse();
-    taus.reverse();
-}
-
-wide! {
-    fn from_the_top<T: Field>(a: &mut [T], d: &mut [T::R], e: &mut [T::R], taus: &mut [T]) = from_the_top_body
-}
-
-#[inline(always)]
-fn from_the_top_body<T: Field>(a: &mut [T], d: &mut [T::R], e: &mut [T::R], taus: &mut [T]) {
-    let n = d.len();
     if n == 0 {
-        return;
+        return Ok(());
+    }
+    if !lower {
+        a.reverse();
     }
     // Rows of zeros below the matrix let vectors begin at any row.
     let rows = n + LANES;
-    let mut form = vec![T::ZERO; n * rows];
+    let mut form = filled(T::ZERO, n * rows)?;
     for (j, (column, own)) in form.chunks_exact_mut(rows).zip(a.chunks_exact(n)).enumerate() {
         column[j..n].copy_from_slice(&own[j..]);
     }
+    from_the_top(&mut form, d, e, taus);
+    for (j, (column, own)) in form.chunks_exact(rows).zip(a.chunks_exact_mut(n)).enumerate() {
+        own[j..].copy_from_slice(&column[j..n]);
+    }
+    if !lower {
+        a.reverse();
+        d.reverse();
+        e.reverse();
+        taus.reverse();
+    }
+    Ok(())
+}
+
+wide! {
+    /// The lower triangle, of columns with `LANES` rows of zeros more than the matrix has.
+    fn from_the_top<T: Field>(form: &mut [T], d: &mut [T::R], e: &mut [T::R], taus: &mut [T]) = from_the_top_body
+}
+
+#[inline(always)]
+fn from_the_top_body<T: Field>(form: &mut [T], d: &mut [T::R], e: &mut [T::R], taus: &mut [T]) {
+    let n = d.len();
+    let rows = n + LANES;
     let zeros = || vec![T::ZERO; rows];
     let mut step = Step { v: zeros(), w: zeros(), u: zeros(), y: zeros() };
     for k in 0..n {
@@ -67,11 +75,8 @@ fn from_the_top_body<T: Field>(a: &mut [T], d: &mut [T::R], e: &mut [T::R], taus
         (e[k], taus[k]) = (head[0].re(), tau);
         step.u[k + 1] = T::ONE;
         step.u[k + 2..n].copy_from_slice(tail);
-        step.product(&mut form, k + 1);
+        step.product(form, k + 1);
         step.next(tau, k + 1);
-    }
-    for (j, (column, own)) in form.chunks_exact(rows).zip(a.chunks_exact_mut(n)).enumerate() {
-        own[j..].copy_from_slice(&column[j..n]);
     }
 }
 

@@ -20,18 +20,29 @@ const ANGLE: f64 = 3e-8;
 const ROUNDING: f64 = 4.0 * f64::EPSILON;
 
 /// Writes the eigenvectors of the matrix with diagonal `d` and off-diagonal `e` for its eigenvalues `values` (ascending) into the
-/// columns of `vectors`. Says whether they are eigenvectors at right angles, but for rounding errors of
-/// single precision; if not, they are anything.
+/// columns of `vectors`. Says whether they are eigenvectors at right angles, but for rounding errors of single precision; if not,
+/// they are anything.
 pub(crate) fn eigenvectors<T: Field>(d: &[f64], e: &[f64], values: &[f64], vectors: &mut [T]) -> bool {
+    apart(d, e, values, f64::INFINITY, vectors)
+}
+
+/// As `eigenvectors`, of a matrix without a diagonal, for its positive eigenvalues: the others are their negatives.
+pub(crate) fn mirrored<T: Field>(e: &[f64], values: &[f64], vectors: &mut [T]) -> bool {
+    let nearest = values.first().map_or(0.0, |least| 2.0 * least);
+    apart(&vec![0.0; e.len() + 1], e, values, nearest, vectors)
+}
+
+/// `eigenvectors`, where the distance of the first one from others is `nearest` at least.
+fn apart<T: Field>(d: &[f64], e: &[f64], values: &[f64], nearest: f64, vectors: &mut [T]) -> bool {
     let largest = d.iter().chain(e).fold(0.0f64, |most, x| most.max(x.abs()));
     let least = ROUNDING * largest;
-    let apart = |residual: f64| values.windows(2).all(|pair| residual <= ANGLE * (pair[1] - pair[0]));
-    if !apart(2.0 * least) {
+    let closest = values.windows(2).fold(nearest, |closest, pair| closest.min(pair[1] - pair[0]));
+    if 2.0 * least > ANGLE * closest {
         return false;
     }
     let mut worst = 0.0;
     columns(d, e, values, largest, vectors, &mut worst);
-    worst <= ANGLE * largest && apart(2.0 * least.max(worst))
+    worst <= ANGLE * largest && 2.0 * least.max(worst) <= ANGLE * closest
 }
 
 wide! {

@@ -1,6 +1,6 @@
 //! Operations made of Householder reflections: QR and its products, Hessenberg and tridiagonal forms.
 
-use super::{Items, Scratch, batch, each, matrix, nth, transposed};
+use super::{Items, Scratch, batch, each, matrix, no_memory, nth, transposed};
 use crate::elementwise::kernel::{In, Out};
 use ferrax_base::{Result, bail};
 use ferrax_linalg::{Element, Side};
@@ -102,7 +102,7 @@ pub fn tridiagonal<T: Element>(x: In<'_>, lower: bool, outs: &mut [Out<'_>]) -> 
         let mut scratch = Scratch::new::<T>(n * n)?;
         let work = scratch.of::<T>();
         transposed(nth(x, count, i), n, n, work);
-        T::tridiagonal(work, n, lower, d, e, taus);
+        T::tridiagonal(work, n, lower, d, e, taus).map_err(no_memory)?;
         transposed(work, n, n, packed);
         Ok(())
     })
