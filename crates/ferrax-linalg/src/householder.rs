@@ -87,8 +87,8 @@ pub(crate) fn reflection<T: Field>(head: &mut T, tail: &mut [T]) -> T {
         return T::ZERO;
     }
     let beta = -alpha.modulus().with(rest).signed_as(alpha.re());
-    if beta.magnitude() < T::R::TINY / T::R::EPSILON {
-        return small_reflection(head, tail);
+    if let Some(factor) = moderating::<T>(beta.magnitude()) {
+        return scaled_reflection(head, tail, factor);
     }
     let tau = T::of_parts((beta - alpha.re()) / beta, -alpha.im() / beta);
     let difference = alpha - T::of_real(beta);
@@ -97,14 +97,30 @@ pub(crate) fn reflection<T: Field>(head: &mut T, tail: &mut [T]) -> T {
     tau
 }
 
-/// `reflection` of numbers so small that the norm would lack digits, without which it is not orthogonal.
+/// The power of two by which numbers with a norm of this size are multiplied first: a subnormal norm would lack digits, and
+/// squares that quotients of complex numbers take overflow or vanish.
+#[inline(always)]
+fn moderating<T: Field>(size: T::R) -> Option<T::R> {
+    let (tiny, eps) = (T::R::TINY, T::R::EPSILON);
+    if size_of::<T>() == size_of::<T::R>() {
+        return (size < tiny / eps).then(|| eps / tiny);
+    }
+    let root = tiny.root();
+    match size {
+        _ if size < root / eps => Some(T::R::ONE / root),
+        _ if size > eps / root && size.is_ordinary() => Some(root),
+        _ => None,
+    }
+}
+
+/// `reflection` of numbers times a power of two.
 #[cold]
-fn small_reflection<T: Field>(head: &mut T, tail: &mut [T]) -> T {
-    let up = T::of_real(T::R::EPSILON / T::R::TINY);
-    *head *= up;
-    tail.iter_mut().for_each(|x| *x *= up);
+fn scaled_reflection<T: Field>(head: &mut T, tail: &mut [T], factor: T::R) -> T {
+    let scale = T::of_real(factor);
+    *head *= scale;
+    tail.iter_mut().for_each(|x| *x *= scale);
     let tau = reflection(head, tail);
-    *head /= up;
+    *head = T::of_real(head.re() / factor);
     tau
 }
 

@@ -93,10 +93,16 @@ fn crowded_eigenvalues_of_every_size_of_number() {
         for (name, element) in kinds {
             for scale in [1.0f32, 1e30, 1e-30] {
                 let a = Mat::<f32>::from_fn(n, n, |i, j| element(i, j) * scale);
-                let (distance, angle) = errors(&a);
-                let distance = if name == "zero" { 0.0 } else { distance };
+                // the same, turned: row i times iⁱ
+                let turn = |k: usize| {
+                    [c32::new(1.0, 0.0), c32::new(0.0, 1.0), c32::new(-1.0, 0.0), c32::new(0.0, -1.0)][k % 4]
+                };
+                let turned = Mat::<c32>::from_fn(n, n, |i, j| turn(i) * turn(j).conj() * a[(i, j)]);
                 let bound = 1e-6 * n.max(6) as f32;
-                assert!(distance < bound && angle < 6e-6, "{name}, {n} rows, times {scale:e}: {distance} {angle}");
+                for (distance, angle) in [errors(&a), complex_errors(&turned)] {
+                    let distance = if name == "zero" { 0.0 } else { distance };
+                    assert!(distance < bound && angle < 6e-6, "{name}, {n} rows, times {scale:e}: {distance} {angle}");
+                }
             }
         }
     }
