@@ -136,7 +136,7 @@ impl Form {
             both.chunks_exact(2 * n).rev().zip(left.chunks_exact_mut(n)).zip(other.chunks_exact_mut(n))
         {
             for (pair, (left, right)) in both.chunks_exact(2).zip(left.iter_mut().zip(right)) {
-                (*right, *left) = (pair[0] * std::f32::consts::SQRT_2, pair[1] * std::f32::consts::SQRT_2);
+                (*right, *left) = (pair[0], pair[1]);
             }
         }
         reflect(&kept.right, &kept.right_taus, other, (n, n), Side::Left, false, ALONE);

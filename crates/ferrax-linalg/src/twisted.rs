@@ -9,6 +9,7 @@
 
 use crate::householder::wide;
 use crate::scalar::{Field, Real};
+use std::f64::consts::SQRT_2;
 
 /// Eigenvalues at once.
 const LANES: usize = 8;
@@ -23,17 +24,18 @@ const ROUNDING: f64 = 4.0 * f64::EPSILON;
 /// columns of `vectors`. Says whether they are eigenvectors at right angles, but for rounding errors of single precision; if not,
 /// they are anything.
 pub(crate) fn eigenvectors<T: Field>(d: &[f64], e: &[f64], values: &[f64], vectors: &mut [T]) -> bool {
-    apart(d, e, values, f64::INFINITY, vectors)
+    apart(d, e, values, f64::INFINITY, 1.0, vectors)
 }
 
-/// As `eigenvectors`, of a matrix without a diagonal, for its positive eigenvalues: the others are their negatives.
+/// As `eigenvectors`, of a matrix without a diagonal, for its positive eigenvalues: the others are their negatives. Vectors are √2
+/// long: one for every other element.
 pub(crate) fn mirrored<T: Field>(e: &[f64], values: &[f64], vectors: &mut [T]) -> bool {
     let nearest = values.first().map_or(0.0, |least| 2.0 * least);
-    apart(&vec![0.0; e.len() + 1], e, values, nearest, vectors)
+    apart(&vec![0.0; e.len() + 1], e, values, nearest, SQRT_2, vectors)
 }
 
-/// `eigenvectors`, where the distance of the first one from others is `nearest` at least.
-fn apart<T: Field>(d: &[f64], e: &[f64], values: &[f64], nearest: f64, vectors: &mut [T]) -> bool {
+/// `eigenvectors` of a length, where the distance of the first one from others is `nearest` at least.
+fn apart<T: Field>(d: &[f64], e: &[f64], values: &[f64], nearest: f64, length: f64, vectors: &mut [T]) -> bool {
     let largest = d.iter().chain(e).fold(0.0f64, |most, x| most.max(x.abs()));
     let least = ROUNDING * largest;
     let closest = values.windows(2).fold(nearest, |closest, pair| closest.min(pair[1] - pair[0]));
@@ -41,20 +43,21 @@ fn apart<T: Field>(d: &[f64], e: &[f64], values: &[f64], nearest: f64, vectors: 
         return false;
     }
     let mut worst = 0.0;
-    columns(d, e, values, largest, vectors, &mut worst);
+    columns(d, e, values, (largest, length), vectors, &mut worst);
     worst <= ANGLE * largest && 2.0 * least.max(worst) <= ANGLE * closest
 }
 
 wide! {
-    /// The eigenvectors, and in `worst` the largest of their residuals.
+    /// The eigenvectors, and in `worst` the largest of their residuals; `sizes` are the matrix's largest element and the length
+    /// of vectors.
     fn columns<T: Field>(
-        d: &[f64], e: &[f64], values: &[f64], largest: f64, vectors: &mut [T], worst: &mut f64
+        d: &[f64], e: &[f64], values: &[f64], sizes: (f64, f64), vectors: &mut [T], worst: &mut f64
     ) = columns_body
 }
 
 #[inline(always)]
-fn columns_body<T: Field>(d: &[f64], e: &[f64], values: &[f64], largest: f64, vectors: &mut [T], worst: &mut f64) {
-    let n = d.len();
+fn columns_body<T: Field>(d: &[f64], e: &[f64], values: &[f64], sizes: (f64, f64), vectors: &mut [T], worst: &mut f64) {
+    let ((largest, length), n) = (sizes, d.len());
     let mut work = Elimination {
         least: f64::EPSILON * f64::EPSILON * largest,
         pivots: vec![[0.0; LANES]; n],
@@ -71,7 +74,7 @@ fn columns_body<T: Field>(d: &[f64], e: &[f64], values: &[f64], largest: f64, ve
             // also if it is not a number
             *worst = if least[l] * scale <= *worst { *worst } else { least[l] * scale };
             for (x, z) in column.iter_mut().zip(&work.upward) {
-                *x = T::of_real(T::R::of_f64(z[l] * scale));
+                *x = T::of_real(T::R::of_f64(z[l] * scale * length));
             }
         }
     }
