@@ -29,7 +29,7 @@ STACKED = re.compile(r"lax\.(scan|map)\(")
 #: The same inside of a body, where the sums are part of one step.
 STACKED_INSIDE = re.compile(r"^ +.*lax\.(scan|map)\(", re.MULTILINE)
 #: The rewrites of docs/rewrites.md that may change bits meet this.
-REWRITTEN = re.compile(r"log")
+REWRITTEN = re.compile(r"log|astype|convert_element_type")
 #: Operations with kinks or jumps, at which a jvp and a vjp may choose other slopes, and a rounding of the slopes.
 KINKED = re.compile(
     r"jnp.array|standardize|mean|var|std|select_n|sort|max|min|median|quantile|unique|nextafter|spacing|reduce_precision"

@@ -77,10 +77,11 @@ fn unrolled<M: Monoid, const N: usize>(x: &[M::T], out: &mut [M::T]) {
     }
 }
 
+/// Joins one array to another; without iterators, whose making may become a call.
 #[inline(always)]
-fn join<M: Monoid>(to: &mut [M::T], from: &[M::T]) {
-    for (a, &b) in to.iter_mut().zip(from) {
-        *a = M::join(*a, b);
+fn join<M: Monoid, const N: usize>(to: &mut [M::T; N], from: &[M::T; N]) {
+    for i in 0..N {
+        to[i] = M::join(to[i], from[i]);
     }
 }
 
@@ -91,7 +92,7 @@ fn in_sequence<M: Monoid>(x: &[M::T], n: usize, out: &mut [M::T]) {
     for (x, out) in x.chunks(n * ROWS).zip(out.chunks_mut(ROWS)) {
         let mut results = [M::IDENTITY; ROWS];
         for column in transpose(x, n, &mut columns) {
-            join::<M>(&mut results, column);
+            join::<M, ROWS>(&mut results, column);
         }
         out.copy_from_slice(&results[..out.len()]);
     }
@@ -114,41 +115,60 @@ fn in_halves<M: Monoid>(x: &[M::T], n: usize, out: &mut [M::T]) {
 fn halves<M: Monoid, const HALF: usize>(x: &[M::T], n: usize, out: &mut [M::T]) {
     let (mut parts, mut columns) = ([[M::IDENTITY; PART]; PARTS], [[M::IDENTITY; PARTS]; PART]);
     let mut ragged = [M::IDENTITY; HALF];
-    for (x, out) in x.chunks(n * PARTS).zip(out.chunks_mut(PARTS)) {
-        for (part, row) in parts.iter_mut().zip(x.chunks_exact(n)) {
+    let vectors = (black_box(HALF) & !15).min(HALF);
+    let mut left = x;
+    for out in out.chunks_mut(PARTS) {
+        for part in &mut parts[..out.len()] {
             // One row after the other: vectors of an element of each are slow to gather.
-            *part = last_part::<M, HALF>(black_box(row), &mut ragged);
+            *part = last_part::<M, HALF>(black_box(left), (n, vectors), &mut ragged);
+            left = &left[n..];
         }
         let columns = transpose(parts[..out.len()].as_flattened(), PART, &mut columns);
         let mut count = PART / 2;
         while count > 0 {
             let (low, high) = columns.split_at_mut(count);
             for (low, high) in low.iter_mut().zip(high) {
-                join::<M>(low, high);
+                join::<M, PARTS>(low, high);
             }
             count /= 2;
         }
         let mut results = [M::IDENTITY; PARTS];
-        join::<M>(&mut results, &columns[0]);
+        join::<M, PARTS>(&mut results, &columns[0]);
         out.copy_from_slice(&results[..out.len()]);
     }
 }
 
-/// What is left of a row when `PART` elements are; what a row has no elements for is neutral in `ragged`. Its loops have no
-/// closures, which may become calls, and ragged rows take no branches for each part of them: copying costs less.
+/// What is left of the row of `n` elements that `x` begins with when `PART` elements are. Its loops have no closures, which may
+/// become calls. Where joins are free, the halves of a ragged row overlap. Else the elements of the next row are read and left
+/// out, as a copy would be read before its parts are written, in a loop to `HALF` whose length the compiler does not know, which
+/// makes vectors of it; the last rows are copied, and what they have no elements for is neutral in `ragged`.
 #[inline(always)]
-fn last_part<M: Monoid, const HALF: usize>(row: &[M::T], ragged: &mut [M::T; HALF]) -> [M::T; PART] {
-    let (low, high) = row.split_at(HALF);
-    let high = match <&[M::T; HALF]>::try_from(high) {
-        Ok(high) => high,
-        Err(_) => {
-            ragged[..high.len()].copy_from_slice(high);
-            &*ragged
-        }
-    };
+fn last_part<M: Monoid, const HALF: usize>(
+    x: &[M::T],
+    (n, vectors): (usize, usize),
+    ragged: &mut [M::T; HALF],
+) -> [M::T; PART] {
+    let (low, rest) = x.split_at(HALF);
+    let count = n - HALF;
     let mut acc = [M::IDENTITY; HALF];
-    for i in 0..HALF {
-        acc[i] = M::join(low[i], high[i]);
+    let overlapping = if M::FREE { x[count..].first_chunk::<HALF>() } else { None };
+    let copied = HALF < LANES / 2 && count.is_multiple_of(PART);
+    match overlapping.or(rest.first_chunk::<HALF>()) {
+        Some(high) if !M::FREE && count < HALF && !copied => {
+            for i in 0..vectors {
+                acc[i] = M::join(low[i], if i < count { high[i] } else { M::IDENTITY });
+            }
+        }
+        found => {
+            let whole = found.filter(|_| M::FREE || count == HALF);
+            let high = whole.unwrap_or_else(|| {
+                ragged[..count].copy_from_slice(&rest[..count]);
+                ragged
+            });
+            for i in 0..HALF {
+                acc[i] = M::join(low[i], high[i]);
+            }
+        }
     }
     let mut width = HALF / 2;
     while width >= PART {

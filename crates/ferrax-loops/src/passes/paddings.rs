@@ -1,8 +1,8 @@
-//! Sums of paddings that complete each other, and windows at places that are known.
+//! Sums of paddings, and windows at places that are known.
 //!
-//! What the transpose of a split gives is a sum of arrays that are each zero but for one part. Each of its elements is one
-//! operand's element and zeros, `x + 0`, so the operands with a zero added are joined instead, with the same bits: kernels that make
-//! them write each where it lies. A scatter of one window whose place is a number in the program is an update of a slice.
+//! What the transpose of slices gives is a sum of arrays that are each zero but for one part. Along the axis that was cut, the
+//! sum is made in parts where the same of them have elements: those are added, with a zero where there are others, which gives the
+//! same bits, and kernels write each part where it lies. A scatter of one window whose place is a number in the program is an update of a slice.
 //! Read next: `pieces.rs`.
 
 use super::{became, live_nodes, rewritten};
@@ -12,15 +12,18 @@ use ferrax_base::{Scalar, Shape};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Paddings that are joined, at most.
+/// Terms of a sum, at most, and as many sums among them.
 const MOST: usize = 16;
+/// Parts that a sum of terms that overlap is made in, at most, and its elements, at least.
+const PARTS: usize = 8;
+const LARGE: usize = 4096;
 /// Elements of a window, at least: smaller ones are moved by what scatters.
 const LEAST: usize = 65;
 
 /// What a node becomes.
 enum Found {
-    /// The axis along which these lie one after the other.
-    Joined(usize, SmallVec<[ValueId; 4]>),
+    /// The axis along which a sum is made in parts, where these end, and the sums that are terms of it.
+    Joined(usize, SmallVec<[usize; 8]>, SmallVec<[ValueId; 4]>),
     /// The first index of a window along each axis, and the window's sizes.
     Placed(SmallVec<[i64; 4]>, Shape),
 }
@@ -50,8 +53,15 @@ pub fn paddings(graph: Arc<Graph>) -> Arc<Graph> {
     rewritten(g, &live, |i, node, b, map| {
         let ty = g.ty(node.first);
         let v = match at(i) {
-            Some(Found::Joined(axis, parts)) => {
-                let parts: SmallVec<[ValueId; 4]> = parts.iter().map(|x| plus_zero(b, map[x.0 as usize])).collect();
+            Some(Found::Joined(axis, ends, sums)) => {
+                let starts = std::iter::once(0).chain(ends.iter().copied());
+                let parts: SmallVec<[ValueId; 8]> = starts
+                    .zip(ends)
+                    .map(|(from, &to)| {
+                        let part = Part { g, map, sums, axis: *axis, from, to };
+                        part.sum(b, node).unwrap_or_else(|| part.zeros(b, ty))
+                    })
+                    .collect();
                 b.push(Kind::Concat(*axis), &parts, ty.clone())
             }
             Some(Found::Placed(starts, window)) => put(b, node, &became(node, map), (starts, window)),
@@ -73,36 +83,134 @@ fn plus_zero(b: &mut Builder, x: ValueId) -> ValueId {
     b.binary(BinaryOp::Add, x, zero)
 }
 
-/// The operands of paddings with zeros whose sum a node is, if they lie one after the other in all of it.
+/// A part of a sum along an axis.
+struct Part<'a> {
+    g: &'a Graph,
+    map: &'a [ValueId],
+    sums: &'a [ValueId],
+    axis: usize,
+    from: usize,
+    to: usize,
+}
+
+impl Part<'_> {
+    /// The part of a sum; `None` where it is zeros.
+    fn sum(&self, b: &mut Builder, node: &Node) -> Option<ValueId> {
+        match [self.term(b, node.inputs[0]), self.term(b, node.inputs[1])] {
+            [Some(x), Some(y)] => Some(b.binary(BinaryOp::Add, x, y)),
+            [Some(x), None] | [None, Some(x)] => Some(plus_zero(b, x)),
+            [None, None] => None,
+        }
+    }
+
+    /// The part of a term, which is a sum, a padding or any other value.
+    fn term(&self, b: &mut Builder, v: ValueId) -> Option<ValueId> {
+        let made = self.g.maker(v);
+        if self.sums.contains(&v) {
+            return self.sum(b, made?);
+        }
+        let (x, first) = match made.and_then(|made| Some((made, padded(self.g, made)?))) {
+            Some((made, (axis, first, n))) if axis == self.axis => {
+                if self.from < first || self.to > first + n {
+                    return None;
+                }
+                (made.inputs[0], first)
+            }
+            _ => (v, 0),
+        };
+        let (x, ty) = (self.map[x.0 as usize], self.g.ty(x));
+        let (mut start, mut limit) = (Shape::from_elem(0, ty.shape.len()), ty.shape.clone());
+        (start[self.axis], limit[self.axis]) = (self.from - first, self.to - first);
+        if limit == ty.shape && start[self.axis] == 0 {
+            return Some(x);
+        }
+        let stride = Shape::from_elem(1, ty.shape.len());
+        let part = Type::new(ty.dtype, &self.shape(ty));
+        Some(b.push(Kind::Slice(Box::new(SliceDims { start, limit, stride })), &[x], part))
+    }
+
+    fn shape(&self, ty: &Type) -> Shape {
+        let mut shape = ty.shape.clone();
+        shape[self.axis] = self.to - self.from;
+        shape
+    }
+
+    fn zeros(&self, b: &mut Builder, ty: &Type) -> ValueId {
+        let zero = b.scalar(Scalar::zero(ty.dtype));
+        b.broadcast(zero, &self.shape(ty), &[])
+    }
+}
+
+/// The terms of a sum.
+#[derive(Default)]
+struct Terms {
+    /// The axis of the paddings with zeros among them.
+    axis: Option<usize>,
+    /// Where the elements of paddings begin and end along it.
+    paddings: SmallVec<[(usize, usize); 4]>,
+    /// The sums that have such paddings among their terms.
+    sums: SmallVec<[ValueId; 4]>,
+    /// How many other terms there are.
+    others: usize,
+    /// How many terms have been looked at.
+    seen: usize,
+}
+
+impl Terms {
+    /// Takes in a term of a sum of type `ty`; whether paddings along the axis are among its own. `None` where terms are too many, or
+    /// spread.
+    fn take(&mut self, g: &Graph, v: ValueId, ty: &Type, reads: &[u32]) -> Option<bool> {
+        self.seen += 1;
+        if self.seen > 2 * MOST || g.ty(v).shape != ty.shape {
+            return None;
+        }
+        let made = g.maker(v).filter(|_| reads[v.0 as usize] == 1 && g.ty(v) == ty);
+        if let Some((axis, first, n)) = made.and_then(|made| padded(g, made))
+            && *self.axis.get_or_insert(axis) == axis
+        {
+            self.paddings.push((first, first + n));
+            return Some(true);
+        }
+        let others = self.others;
+        if let Some(sum) = made.filter(|made| adds(made)) {
+            let [left, right] = [sum.inputs[0], sum.inputs[1]];
+            if self.take(g, right, ty, reads)? | self.take(g, left, ty, reads)? {
+                self.sums.push(v);
+                return Some(true);
+            }
+        }
+        self.others = others + 1;
+        Some(false)
+    }
+}
+
+fn adds(node: &Node) -> bool {
+    matches!(node.kind, Kind::Binary(BinaryOp::Add))
+}
+
+/// The parts of a sum some of whose terms are paddings with zeros along one axis.
 fn joined(g: &Graph, node: &Node, reads: &[u32], taken: &mut [bool]) -> Option<Found> {
-    let adds = |node: &Node| matches!(node.kind, Kind::Binary(BinaryOp::Add));
     if !adds(node) {
         return None;
     }
-    let (mut paddings, mut sums) = (SmallVec::<[(usize, usize, ValueId); 4]>::new(), SmallVec::<[ValueId; 4]>::new());
-    let mut open: SmallVec<[ValueId; 8]> = SmallVec::from_slice(&node.inputs);
-    let mut axis = None;
-    while let Some(v) = open.pop() {
-        let made = g.maker(v).filter(|_| reads[v.0 as usize] == 1 && g.ty(v) == g.ty(node.first))?;
-        if adds(made) {
-            sums.push(v);
-            open.extend(made.inputs.iter().copied());
-            continue;
-        }
-        let (along, first, n) = padded(g, made)?;
-        if *axis.get_or_insert(along) != along || paddings.len() == MOST {
-            return None;
-        }
-        paddings.push((first, n, made.inputs[0]));
+    let (ty, mut terms) = (g.ty(node.first), Terms::default());
+    // The one that was added last says along which axis.
+    for &v in node.inputs.iter().rev() {
+        terms.take(g, v, ty, reads)?;
     }
-    paddings.sort_unstable_by_key(|p| p.0);
-    let axis = axis?;
-    let end = paddings.iter().try_fold(0, |at, &(first, n, _)| (first == at).then_some(at + n))?;
-    if end != g.ty(node.first).shape[axis] {
+    let Terms { axis, paddings, sums, others, .. } = terms;
+    let axis = axis.filter(|_| paddings.len() > 1)?;
+    let mut ends: SmallVec<[usize; 8]> = paddings.iter().flat_map(|&(first, end)| [first, end]).collect();
+    ends.push(ty.shape[axis]);
+    ends.sort_unstable();
+    ends.dedup();
+    ends.retain(|end| *end > 0);
+    let complete = others == 0 && ends.len() == paddings.len();
+    if !complete && (ends.len() > PARTS || ty.size() < LARGE) {
         return None;
     }
     sums.iter().for_each(|v| taken[v.0 as usize] = true);
-    Some(Found::Joined(axis, paddings.iter().map(|p| p.2).collect()))
+    Some(Found::Joined(axis, ends, sums))
 }
 
 /// The axis along which a node puts zeros around its operand, where it has the operand's first element, and how many there are.

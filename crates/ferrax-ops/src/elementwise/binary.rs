@@ -10,18 +10,18 @@ use crate::common::{
     nary_result_shape, one, stretch, unbroadcast, zero_jvp, zeros_like,
 };
 use crate::elementwise::compare::eq;
-use crate::elementwise::convert::convert_element_type;
+use crate::elementwise::convert::{CONVERT_ELEMENT_TYPE, convert_element_type};
 use crate::elementwise::functions::{ANY, BITS, Call::Two, FLOATING, Function, INEXACT, INTEGER, NUMBER, REAL};
-use crate::elementwise::select::select;
+use crate::elementwise::select::{SELECT_N, select};
 use crate::elementwise::unary::{abs, floor, imag, integer_pow, log, neg, real, replace_zero, sign};
 use crate::numbers::{Binary, Complex, complex as z};
 use ferrax_base::{Aval, DType, Result, Scalar, bail};
 use ferrax_ir::op::Rewriter;
 use ferrax_ir::reference::RefTensor;
 use ferrax_ir::trace::bind1;
-use ferrax_ir::{Atom, Def, OpRef, Slot, Special, Tangents, TransposeArg, Value};
+use ferrax_ir::{Atom, Def, Lit, OpRef, Slot, Special, Tangents, TransposeArg, Value};
 use ferrax_loops::{BinaryOp, Builder, CompareOp, UnaryOp, ValueId};
-use ferrax_transform::structural::BROADCAST_IN_DIM;
+use ferrax_transform::structural::{Axes, BROADCAST_IN_DIM, BroadcastInDim};
 use smallvec::{SmallVec, smallvec};
 
 /// Writes the block of a binary primitive that keeps the dtype, and the function that binds it.
@@ -189,10 +189,46 @@ binary!(
     jvp: partials!(|g, _, _, y| mul(g, y), |g, _, x, _| mul(x, g)),
     transpose: Slot::Rule(mul_transpose),
     simplify: Slot::Rule(|_, (), cx, inputs| {
-        Ok(drop_neutral(&*cx, inputs, 0, is_neutral_factor).or_else(|| drop_neutral(&*cx, inputs, 1, is_neutral_factor)))
+        let same = drop_neutral(&*cx, inputs, 0, is_neutral_factor);
+        match same.or_else(|| drop_neutral(&*cx, inputs, 1, is_neutral_factor)) {
+            Some(kept) => Ok(Some(kept)),
+            None => masked(cx, inputs),
+        }
     }),
     reference: numbers!(int: i128::wrapping_mul, real: |x, y| x * y, complex: |x, y| x * y),
 );
+
+/// Whether a product with a mask of truth values is a choice: zero where it is False, whatever is there, as XLA has it.
+/// (Numbers of bfloat16 and of 8 bits become float32 on the way, and XLA's CPU compiler keeps the product.)
+pub fn is_choice_by_mask(d: DType) -> bool {
+    matches!(d, DType::F16 | DType::F32 | DType::F64 | DType::C64 | DType::C128)
+}
+
+/// x * mask as the choice of x or zero, where a mask of the result's shape was made a number for it.
+fn masked(cx: &mut dyn Rewriter, inputs: &[Atom]) -> Result<Option<SmallVec<[Atom; 1]>>> {
+    for (x, number) in [(inputs[0], inputs[1]), (inputs[1], inputs[0])] {
+        let (from, to) = (cx.aval(&x), cx.aval(&number));
+        let Some((op, mask)) = cx.producer(&number) else { continue };
+        let fits = from.shape.is_empty() || from.shape == to.shape;
+        if !op.is(&CONVERT_ELEMENT_TYPE) || !cx.aval(&mask[0]).dtype.is_bool() || !fits {
+            continue;
+        }
+        if cx.strict() || !is_choice_by_mask(to.dtype) {
+            break;
+        }
+        let mut stretched = |a: Atom, from: &[usize]| match *from == *to.shape {
+            true => Ok(a),
+            false => {
+                let params = BroadcastInDim { shape: to.shape.clone(), broadcast_dimensions: Axes::new() };
+                cx.emit(OpRef::new(&BROADCAST_IN_DIM, params), &[a])
+            }
+        };
+        let zero = Atom::Lit(Lit { scalar: Scalar::zero(to.dtype), weak: from.weak });
+        let cases = [stretched(zero, &[])?, stretched(x, &from.shape)?];
+        return Ok(Some(smallvec![cx.emit(SELECT_N.op(), &[mask[0], cases[0], cases[1]])?]));
+    }
+    Ok(None)
+}
 
 fn mul_transpose(_: &ferrax_ir::OpRef, (): &(), cts: &[Option<Value>], args: &[TransposeArg]) -> Result<Tangents> {
     let Some(ct) = &cts[0] else { return Ok(smallvec![None, None]) };

@@ -1,9 +1,13 @@
 //! Functions of two operands.
 
 use super::promote::compatible;
+use super::rows::row;
+use super::select::where_;
 use super::unary::{abs, signbit, to_bool};
 use super::{Binary, Rule, binary, binary_aliases, never2};
+use ferrax_base::config::Flag;
 use ferrax_base::{DType, Result, bail};
+use ferrax_ir::trace::base;
 use ferrax_ir::{OpRef, Value};
 use ferrax_ops as ops;
 use ferrax_ops::common::{constant, full_like, stretch};
@@ -69,7 +73,8 @@ binary!(
     |d| or_logical(d, ops::OR.op(), ops::ADD.op()),
     never2
 );
-binary!(
+row!(
+    Binary(x, y) { mixed: masked },
     multiply,
     MULTIPLY,
     "multiply",
@@ -78,6 +83,18 @@ binary!(
     |d| or_logical(d, ops::AND.op(), ops::MUL.op()),
     never2
 );
+
+/// x * mask as compiled programs have it ([`ops::is_choice_by_mask`]), where no program is being written.
+fn masked(x: &Value, y: &Value, to: DType) -> Result<Option<Value>> {
+    let (mask, x) = if x.dtype().is_bool() { (x, y) } else { (y, x) };
+    let chosen =
+        mask.dtype().is_bool() && !matches!(mask, Value::Lit(_)) && x.dtype() == to && ops::is_choice_by_mask(to);
+    if !chosen || base().is_some() || Flag::StrictNumerics.get() {
+        return Ok(None);
+    }
+    let whole = ferrax_base::shape::broadcast(x.shape(), mask.shape()).is_some_and(|shape| *shape == *mask.shape());
+    if whole { where_(mask, x, &constant(x, 0.0)).map(Some) } else { Ok(None) }
+}
 
 /// Complex numbers in lexicographic order: by real part, then by imaginary part.
 fn lexicographic(x: &Value, y: &Value, compare: fn(&Value, &Value) -> Result<Value>) -> Result<Value> {

@@ -77,6 +77,8 @@ pub struct Binary {
     pub direct: fn(DType) -> Option<OpRef>,
     /// The function of converted operands of one rank, for the other dtypes.
     pub general: fn(&Value, &Value) -> Result<Value>,
+    /// The function of operands of two dtypes as they were, of this common dtype, where that is another one.
+    pub mixed: fn(&Value, &Value, DType) -> Result<Option<Value>>,
 }
 
 impl Unary {
@@ -152,7 +154,13 @@ impl Binary {
 
     /// Applies the function.
     pub fn call(&self, x: &Value, y: &Value) -> Result<Value> {
+        let kept = [x, y];
         let [x, y] = promote::two(self.name, self.rule, x, y)?;
+        if kept[0].dtype() != kept[1].dtype()
+            && let Some(out) = (self.mixed)(kept[0], kept[1], x.dtype())?
+        {
+            return Ok(out);
+        }
         match (self.direct)(x.dtype()) {
             Some(op) => bind1(&op, &[x, y]),
             None => {
@@ -178,10 +186,15 @@ pub(super) fn never2(_: &Value, _: &Value) -> Result<Value> {
     never1(&Value::float(DType::F32, 0.0))
 }
 
+/// Of a function that has no other way with operands of two dtypes.
+pub(super) fn converted(_: &Value, _: &Value, _: DType) -> Result<Option<Value>> {
+    Ok(None)
+}
+
 /// Writes the row of a function of one or two operands, and the function.
 macro_rules! row {
     (
-        $Row:ident($($x:ident),*), $fun:ident, $NAME:ident, $name:literal,
+        $Row:ident($($x:ident),*) { $($field:ident: $value:expr)? }, $fun:ident, $NAME:ident, $name:literal,
         [$what:literal, $($words:literal),*], $rule:ident, $direct:expr, $general:expr
     ) => {
         #[doc = $what]
@@ -192,6 +205,7 @@ macro_rules! row {
             rule: $crate::numpy::Rule::$rule,
             direct: $direct,
             general: $general,
+            $($field: $value,)?
         };
 
         #[doc = $what]
@@ -204,13 +218,15 @@ pub(super) use row;
 
 /// Writes a [`row!`] of one operand.
 macro_rules! unary {
-    ($($row:tt)*) => { $crate::numpy::rows::row!(Unary(x), $($row)*); };
+    ($($row:tt)*) => { $crate::numpy::rows::row!(Unary(x) {}, $($row)*); };
 }
 pub(super) use unary;
 
 /// Writes a [`row!`] of two operands.
 macro_rules! binary {
-    ($($row:tt)*) => { $crate::numpy::rows::row!(Binary(x, y), $($row)*); };
+    ($($row:tt)*) => {
+        $crate::numpy::rows::row!(Binary(x, y) { mixed: $crate::numpy::rows::converted }, $($row)*);
+    };
 }
 pub(super) use binary;
 

@@ -3,6 +3,7 @@
 mod after;
 mod apart;
 mod chains;
+mod memory;
 mod target;
 pub mod terms;
 
@@ -23,34 +24,17 @@ use ferrax_base::{DType, Result, bail};
 use ferrax_loops::kind::{BinaryOp, Kind};
 use ferrax_loops::passes::order::{Member, Role, Shape, Spread};
 use ferrax_loops::{Division, Node, ReduceOp, ValueId};
+use memory::{streamed_from, traffic};
 use smallvec::SmallVec;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 pub(crate) use target::target;
 use terms::{Absorbing, Taken};
 
 /// Rows shorter than this, which is a tile of narrow registers, run together, with what is theirs spread to full size.
 const SHORT: usize = 64;
 /// The same where rows are reduced: each one's accumulators take longer than that.
-const SHORT_REDUCED: usize = 128;
+const SHORT_REDUCED: usize = 129;
 /// Elements of a block of rows, about.
 const BLOCK: usize = 8 << 10;
-
-/// Bytes from which on a result is written past the caches: half of the last one.
-fn streamed_from() -> usize {
-    // Zero as long as nobody has looked.
-    static SIZE: AtomicUsize = AtomicUsize::new(0);
-    let known = SIZE.load(Relaxed);
-    if known != 0 {
-        return known;
-    }
-    let size = |level| {
-        let text = std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/cache/index{level}/size")).ok()?;
-        Some(text.trim().strip_suffix('K')?.parse::<usize>().ok()? << 10)
-    };
-    let found = (size(3).or_else(|| size(2)).unwrap_or(32 << 20) / 2).max(1);
-    SIZE.store(found, Relaxed);
-    found
-}
 
 /// Tables of the planner that regions use, indexed by root and valid where the stamp is the phase's or region's.
 pub(crate) struct Scratch {
@@ -365,6 +349,7 @@ impl Planner<'_> {
         }
         m.tiles = m.tiles.max(asm.tiles);
         m.staged = m.staged.max(asm.places.iter().map(Place::staged).sum());
+        m.cost += if over_rows { 0 } else { asm.places.iter().map(traffic).sum() };
         let r = &mut self.out.regions;
         let first_place = r.places.len() as u32;
         r.places.extend_from_slice(&asm.places);
