@@ -15,6 +15,8 @@ const CALL: u64 = 20;
 /// Picoseconds that an element takes operations of one instruction, and those from which on an operation is costly.
 const SIMPLE: u64 = 40;
 const COSTLY: u64 = 200;
+/// Picoseconds for each byte of arrays that an operation reads or writes.
+pub const TRAFFIC: u64 = 16;
 
 impl Graph {
     /// A guess of the time of all nodes, one after the other.

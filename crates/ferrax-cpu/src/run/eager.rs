@@ -1,13 +1,16 @@
 //! Operations called directly on buffers, with no graph: what an eager dispatcher needs.
 //!
-//! Elementwise operations look up one kernel and call it once; everything else goes through [`run_node`].
+//! Elementwise operations look up one kernel and call it once, or for a part of many elements on each thread; everything else
+//! goes through [`run_node`].
 
 use super::Outputs;
 use super::leaf;
 use crate::elementwise::kernel::{In, Out};
 use crate::elementwise::{self, Plan, convert};
+use crate::pool::{self, Disjoint};
 use crate::program::Program;
 use ferrax_base::{Arg, Buffer, DType, Result};
+use ferrax_loops::cost::TRAFFIC;
 use ferrax_loops::kind::CompareOp;
 use ferrax_loops::{BinaryOp, Builder, Kind, Type, UnaryOp};
 use smallvec::SmallVec;
@@ -16,6 +19,11 @@ use std::sync::Arc;
 
 /// An operand: its buffer, and whether it holds one element that stands for all.
 pub type Operand<'a> = (&'a Buffer, bool);
+
+/// Elements from which on threads may share them.
+const MANY: usize = 16 << 10;
+/// Elements that a thread takes at a time, at least.
+const PART: usize = 4 << 10;
 
 /// Bytes of a block on the stack, and alignment for every element type.
 const BLOCK: usize = 4096;
@@ -40,20 +48,20 @@ pub fn unary(op: UnaryOp, dtype: DType, x: &Buffer, n: usize) -> Result<Buffer> 
         UnaryOp::Abs | UnaryOp::Real | UnaryOp::Imag => dtype.real(),
         _ => dtype,
     };
-    apply(&elementwise::unary(op, dtype, out)?, [dtype], [(x, false)], out, n)
+    apply(&elementwise::unary(op, dtype, out)?, || Kind::Unary(op).cost(), [dtype], [(x, false)], out, n)
 }
 
 /// f(x, y) of `n` elements of one dtype.
 #[inline]
 pub fn binary(op: BinaryOp, dtype: DType, x: Operand<'_>, y: Operand<'_>, n: usize) -> Result<Buffer> {
     let out = if op == BinaryOp::Complex { dtype.to_complex() } else { dtype };
-    apply(&elementwise::binary(op, dtype, out)?, [dtype; 2], [x, y], out, n)
+    apply(&elementwise::binary(op, dtype, out)?, || Kind::Binary(op).cost(), [dtype; 2], [x, y], out, n)
 }
 
 /// x compared with y, `n` elements of one dtype; gives `bool`.
 #[inline]
 pub fn compare(op: CompareOp, dtype: DType, x: Operand<'_>, y: Operand<'_>, n: usize) -> Result<Buffer> {
-    apply(&elementwise::compare(op, dtype)?, [dtype; 2], [x, y], DType::Bool, n)
+    apply(&elementwise::compare(op, dtype)?, || Kind::Compare(op).cost(), [dtype; 2], [x, y], DType::Bool, n)
 }
 
 /// `on_true` where `pred` (bool), else `on_false`; `n` elements.
@@ -66,29 +74,30 @@ pub fn select(
     n: usize,
 ) -> Result<Buffer> {
     let plan = elementwise::select(2, DType::Bool, dtype);
-    apply(&plan, [DType::Bool, dtype, dtype], [pred, on_false, on_true], dtype, n)
+    apply(&plan, || Kind::Select.cost(), [DType::Bool, dtype, dtype], [pred, on_false, on_true], dtype, n)
 }
 
 /// x limited to lo..=hi, `n` elements.
 pub fn clamp(dtype: DType, lo: Operand<'_>, x: Operand<'_>, hi: Operand<'_>, n: usize) -> Result<Buffer> {
-    apply(&elementwise::clamp(dtype)?, [dtype; 3], [lo, x, hi], dtype, n)
+    apply(&elementwise::clamp(dtype)?, || Kind::Clamp.cost(), [dtype; 3], [lo, x, hi], dtype, n)
 }
 
 /// x ** power by repeated multiplication, `n` elements.
 pub fn integer_pow(dtype: DType, power: i32, x: &Buffer, n: usize) -> Result<Buffer> {
-    apply(&elementwise::integer_pow(power, dtype)?, [dtype], [(x, false)], dtype, n)
+    apply(&elementwise::integer_pow(power, dtype)?, || Kind::IntegerPow(power).cost(), [dtype], [(x, false)], dtype, n)
 }
 
 /// x as another dtype, `n` elements.
 #[inline]
 pub fn convert(from: DType, to: DType, x: &Buffer, n: usize) -> Result<Buffer> {
-    apply(&convert::plan(from, to)?, [from], [(x, false)], to, n)
+    apply(&convert::plan(from, to)?, || Kind::Convert.cost(), [from], [(x, false)], to, n)
 }
 
-/// Runs a plan on whole buffers.
+/// Runs a plan on whole buffers; `cost` says what an element takes, in picoseconds.
 #[inline]
 fn apply<const K: usize>(
     plan: &Plan,
+    cost: impl Fn() -> u64,
     dtypes: [DType; K],
     xs: [Operand<'_>; K],
     out: DType,
@@ -99,32 +108,77 @@ fn apply<const K: usize>(
         let need = if x.1 { n.min(1) } else { n } * dtypes[i].size();
         assert!(x.0.len() >= need, "operand {i} has {} bytes, needs {need}", x.0.len());
     }
-    if plan.widen.is_none() && plan.narrow.is_none() && xs.iter().all(|x| !x.1) {
-        let ptrs = xs.map(|x| x.0.as_ptr());
-        // SAFETY: operands were checked to hold n elements of the dtypes the kernel was looked up for.
-        unsafe { (plan.kernel)(ptrs.as_ptr(), result.as_mut_ptr(), n, plan.imm) };
-        return Ok(result);
+    let call = Call { plan, dtypes, xs, out, result: Disjoint(result.as_mut_ptr()) };
+    // SAFETY: operands were checked to hold n elements of the dtypes the kernel was looked up for.
+    unsafe {
+        if n < MANY {
+            call.part(0, n);
+        } else {
+            call.share(n, cost());
+        }
     }
-    // SAFETY: as above.
-    unsafe { apply_blocks(plan, dtypes, xs, out, n, result.as_mut_ptr()) };
     Ok(result)
 }
 
-/// The same in blocks, through the stack: scalars are spread there and narrow formats widened.
+/// A plan with its operands, and where its result goes.
+struct Call<'a, const K: usize> {
+    plan: &'a Plan,
+    dtypes: [DType; K],
+    xs: [Operand<'a>; K],
+    out: DType,
+    result: Disjoint<u8>,
+}
+
+impl<const K: usize> Call<'_, K> {
+    /// All elements, shared out where that is worth it.
+    #[cold]
+    unsafe fn share(&self, n: usize, cost: u64) {
+        let arrays = (0..K).filter(|&i| !self.xs[i].1).map(|i| self.dtypes[i].size());
+        let bytes = self.out.size() + arrays.sum::<usize>();
+        let time = n as u64 * (cost + TRAFFIC * bytes as u64) / 1000;
+        if !pool::worth(time) {
+            // SAFETY: the caller's contract.
+            return unsafe { self.part(0, n) };
+        }
+        let each = n.div_ceil(8 * pool::threads()).max(PART).next_multiple_of(64);
+        pool::share(time, n.div_ceil(each), &|_, k| {
+            // SAFETY: as above; no two parts have an element in common.
+            unsafe { self.part(k * each, ((k + 1) * each).min(n)) };
+        });
+    }
+
+    /// The elements `from..to`.
+    #[inline]
+    unsafe fn part(&self, from: usize, to: usize) {
+        let Call { plan, dtypes, xs, out, .. } = self;
+        // SAFETY: the caller's operands hold the elements.
+        unsafe {
+            if plan.widen.is_none() && plan.narrow.is_none() && xs.iter().all(|x| !x.1) {
+                let ptrs: [*const u8; K] = std::array::from_fn(|i| xs[i].0.as_ptr().add(from * dtypes[i].size()));
+                (plan.kernel)(ptrs.as_ptr(), self.result.at(from * out.size()), to - from, plan.imm);
+            } else {
+                apply_blocks(plan, *dtypes, *xs, *out, (from, to), self.result.at(0));
+            }
+        }
+    }
+}
+
+/// The elements `from..to` in blocks, through the stack: scalars are spread there and narrow formats widened.
 unsafe fn apply_blocks<const K: usize>(
     plan: &Plan,
     dtypes: [DType; K],
     xs: [Operand<'_>; K],
     out: DType,
-    n: usize,
+    (from, to): (usize, usize),
     result: *mut u8,
 ) {
+    let n = to - from;
     let widest = dtypes.iter().map(|d| d.size()).max().unwrap_or(1);
     let block = (BLOCK / widest.max(plan.wide_size).max(plan.raw_size).max(out.size())).min(n.max(1));
     let mut wide = [const { Block::new() }; K];
     let mut raw = Block::new();
     let mut fixed: [Option<*const u8>; K] = [None; K];
-    // SAFETY: the caller's operands hold n elements (or one); blocks hold `block` of the widest type.
+    // SAFETY: the caller's operands hold the elements (or one); blocks hold `block` of the widest type.
     unsafe {
         for (i, x) in xs.iter().enumerate().filter(|x| x.1.1) {
             let ptr = wide[i].ptr();
@@ -136,8 +190,8 @@ unsafe fn apply_blocks<const K: usize>(
             }
             fixed[i] = Some(ptr);
         }
-        for start in (0..n).step_by(block) {
-            let len = (n - start).min(block);
+        for start in (from..to).step_by(block) {
+            let len = (to - start).min(block);
             let mut ptrs = [std::ptr::null(); K];
             for i in 0..K {
                 ptrs[i] = match (fixed[i], plan.widen) {

@@ -1,10 +1,8 @@
 //! What regions know of the memory that they read and write: when results go past the caches, and what time it takes.
 
 use crate::machine::assemble::{Place, Src};
+use ferrax_loops::cost::TRAFFIC;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-
-/// Picoseconds for each byte of arrays that are read or written.
-const TRAFFIC: u32 = 16;
 
 /// Bytes from which on a result is written past the caches: half of the last one.
 pub(super) fn streamed_from() -> usize {
@@ -26,5 +24,5 @@ pub(super) fn streamed_from() -> usize {
 /// A guess of the time that an element takes to come or go, in picoseconds.
 pub(super) fn traffic(place: &Place) -> u32 {
     let far = place.row > 0 && matches!(place.src, Src::Slot(_)) || matches!(place.src, Src::View(_));
-    if far { TRAFFIC * u32::from(place.step) } else { 0 }
+    if far { TRAFFIC as u32 * u32::from(place.step) } else { 0 }
 }
