@@ -19,7 +19,7 @@ from typing import Any, overload
 import numpy as np
 
 from ferrax import _ferrax, tree_util
-from ferrax._boundary import shielded
+from ferrax._boundary import shielded, shielded_for
 from ferrax._high_values import classes as high_classes
 from ferrax._named_functions import name_of
 from ferrax._rust import implemented_by
@@ -295,17 +295,22 @@ def jit_called(
     if device is not None or backend is not None:
         given = {"in_shardings": in_shardings, "out_shardings": out_shardings}
         at = _jit.of_device(device, backend, [name for name, s in given.items() if not _unspecified(s)])
-        return _jit.on_device(_with_options(fun, *made), at, statics, caller)
+        return _standing_for(fun, _jit.on_device(_with_options(fun, *made), at, statics, caller))
     _jit.check(in_shardings, "in_shardings")
     _jit.check(out_shardings, "out_shardings")
-    if not _unspecified(out_shardings, caller):
-        fun = _jit.constrained(fun, out_shardings, caller)
-    compiled = _with_options(fun, *made)
+    constrained = fun if _unspecified(out_shardings, caller) else _jit.constrained(fun, out_shardings, caller)
+    compiled = _with_options(constrained, *made)
     if not _unspecified(out_shardings, caller):
         compiled._out_shardings = out_shardings, caller
     if not _unspecified(in_shardings, caller):
         compiled = _jit.with_arguments(compiled, in_shardings, statics[0], caller)
-    return compiled if caller == "jit" else _jit.over_mesh(compiled)
+    return _standing_for(fun, compiled if caller == "jit" else _jit.over_mesh(compiled))
+
+
+def _standing_for(fun: Any, compiled: Any) -> Any:
+    """A jitted function, whose `__wrapped__` is what the user wrote, not what places its values."""
+    compiled.__wrapped__ = fun
+    return compiled
 
 
 def _with_options(fun: Any, statics: Any, numbers: Any, names: Any, must: bool, inline: bool, options: Any) -> Any:
@@ -385,11 +390,11 @@ def _with_batch_axes(mapped: Any, in_axes: Any, out_axes: Any) -> Any:
 
 def named_as(wrapper: Any, fun: Any, what: str) -> Any:
     """The wrapper of a function under its name, documented as `what` of it."""
-    wrapper.__name__ = name_of(fun)
-    wrapper.__qualname__ = getattr(fun, "__qualname__", wrapper.__name__)
-    wrapper.__wrapped__ = fun
-    wrapper.__doc__ = f"{what} of {wrapper.__name__}."
-    return shielded(wrapper)
+    made: Any = shielded_for(wrapper, fun)
+    made.__name__ = name_of(fun)
+    made.__qualname__ = getattr(fun, "__qualname__", made.__name__)
+    made.__doc__ = f"{what} of {made.__name__}."
+    return made
 
 
 def make_jaxpr(

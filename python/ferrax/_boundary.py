@@ -8,6 +8,7 @@ from the private modules that define the functions, and so call them directly. T
 from __future__ import annotations
 
 import enum
+import functools
 import os
 import sys
 import types
@@ -62,6 +63,22 @@ def shielded(function: F) -> F:
     True
     """
     return cast(F, _ferrax.boundary(function))
+
+
+def shielded_for(function: F, wrapped: Any) -> F:
+    """A shielded function that stands for another one: it has its name, documentation and attributes.
+
+    Args:
+      function: a Python function of the library that calls the other one.
+      wrapped: the other one, the user's: `__wrapped__` of the result.
+
+    >>> import ferrax as jax
+    >>> def square(x):
+    ...     return x * x
+    >>> jax.checkpoint(square).__wrapped__ is square
+    True
+    """
+    return functools.update_wrapper(shielded(function), wrapped)
 
 
 def expose(namespace: dict[str, Any]) -> None:

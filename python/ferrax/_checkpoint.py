@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from ferrax import _ferrax, tree_util
-from ferrax._boundary import shielded
+from ferrax._boundary import shielded_for
 from ferrax._named_functions import name_function, name_of
 from ferrax._primitives import built_in
 from ferrax._typed import P, R
@@ -328,7 +328,6 @@ def checkpoint(
     def fixed_call(count: int, given: tuple[tuple[int, Any, Any], ...], named: tuple[tuple[str, Any, Any], ...]) -> Any:
         return _with_fixed(target, count, {i: x for i, x, _ in given}, {k: x for k, x, _ in named})
 
-    @functools.wraps(target)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         if any(not -len(args) <= n < len(args) for n in positions):
             raise ValueError(
@@ -370,8 +369,9 @@ def checkpoint(
         rule = None if policy is None else _policy(policy)
         return program.out_tree.unflatten(_ferrax.bind_remat(program, leaves, apart, rule))
 
-    wrapped.__name__ = name_of(target)
-    return shielded(wrapped)
+    made = shielded_for(wrapped, target)
+    made.__name__ = name_of(target)
+    return made
 
 
 remat = checkpoint

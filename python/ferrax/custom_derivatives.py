@@ -740,8 +740,6 @@ def custom_gradient(fun: Callable[P, Any]) -> Callable[P, Any]:
     4.0
     """
 
-    kept: list[Any] = []
-
     def value(*args: Any) -> Any:
         return fun(*args)[0]  # type: ignore[call-arg]
 
@@ -750,13 +748,16 @@ def custom_gradient(fun: Callable[P, Any]) -> Callable[P, Any]:
     def fwd(*args: Any) -> Any:
         out, pullback = fun(*args)  # type: ignore[call-arg]
         converted, consts = closure_convert(pullback, out)
-        kept.append(converted)
-        return out, (consts, len(args))
+        count = len(args)
 
-    def bwd(residuals: Any, ct: Any) -> Any:
-        consts, count = residuals
-        pulled = kept[-1](ct, *consts)
-        return pulled if isinstance(pulled, tuple) and len(pulled) == count else (pulled,)
+        def pull(consts: list[Any], ct: Any) -> tuple[Any, ...]:
+            pulled = converted(ct, *consts)
+            return pulled if isinstance(pulled, tuple) and len(pulled) == count else (pulled,)
+
+        return out, tree_util.Partial(pull, consts)  # each call has a pullback of its own
+
+    def bwd(pull: Callable[[Any], tuple[Any, ...]], ct: Any) -> tuple[Any, ...]:
+        return pull(ct)
 
     bwd.__name__ = f"of {_name(fun)}'s pullback"
     wrapped.defvjp(fwd, bwd)

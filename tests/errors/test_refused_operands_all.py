@@ -57,6 +57,7 @@ def test_methods_of_vmap():
 
 
 WEAK = {
+    "associative_scan": lambda lax, x: [lax.associative_scan(lax.add, y) for y in (x, lax.full((3,), 1.0))],
     "cholesky": lambda lax, x: lax.linalg.cholesky(x),
     "eig": lambda lax, x: lax.linalg.eig(x),
     "eigh": lambda lax, x: lax.linalg.eigh(x),
@@ -81,3 +82,31 @@ def weak_types(jax, name):
 @pytest.mark.parametrize("name", WEAK)
 def test_weak_types_of_factors(name):
     assert weak_types(jax, name) == expected(weak_types, name)
+
+
+NUMPY_WEAK = {
+    "angle": lambda jnp, x: [jnp.angle(x), jnp.angle(x[0])],
+    "diagflat": lambda jnp, x: [jnp.diagflat(x, k) for k in (-1, 0, 1)],
+    "full_like": lambda jnp, x: [jnp.full_like(x, y) for y in (1, 0.5, np.float16(1), x)] + [jnp.full_like(2, 0.5)],
+    "gcd": lambda jnp, x: [jnp.gcd(x, y) for x, y in (of_ints(jnp), (4, 6))],
+    "interp": lambda jnp, x: [jnp.interp(x, x, x), jnp.interp(x, x, jnp.ones(2)), jnp.interp(jnp.ones(2), x, x)],
+    "lcm": lambda jnp, x: [jnp.lcm(x, y) for x, y in (of_ints(jnp), (4, 6))],
+    "logaddexp2": lambda jnp, x: [jnp.logaddexp2(x, x), jnp.logaddexp2(x[0], x[0])],
+    "polydiv": lambda jnp, x: jnp.polydiv(x, x[:1]),
+    "setdiff1d": lambda jnp, x: [jnp.setdiff1d(x, x), jnp.setdiff1d(jnp.ones(2), x)],
+    "setxor1d": lambda jnp, x: [jnp.setxor1d(x, x), jnp.setxor1d(x, jnp.ones(2))],
+    "sinc": lambda jnp, x: [jnp.sinc(x), jnp.sinc(x[0])],
+}
+
+
+def of_ints(jnp):
+    return jnp.full(2, 4), jnp.full(2, 6)
+
+
+def numpy_weak_types(jax, name):
+    return [bool(leaf.weak_type) for leaf in NUMPY_WEAK[name](jax.numpy, jax.numpy.full(2, 0.5))]
+
+
+@pytest.mark.parametrize("name", NUMPY_WEAK)
+def test_weak_types_of_functions_with_constants(name):
+    assert numpy_weak_types(jax, name) == expected(numpy_weak_types, name)

@@ -104,6 +104,16 @@ def _scanned(jax):
     return f
 
 
+def _counted(jax, bounds):
+    high = of(jax)
+    step = lambda i, q: high.pack(high.plain(q) + i)
+
+    def f(x):
+        return high.plain(jax.lax.fori_loop(*bounds(jax, x), step, high.pack(x)))
+
+    return f
+
+
 def _chosen(jax):
     high, loss = of(jax), _loss(jax)
     return lambda x: loss(jax.lax.cond(x[0, 0] > 0, lambda x: high.pack(x), lambda x: high.pack(3 * x), x))
@@ -113,6 +123,10 @@ PROGRAMS = {
     "round trip": lambda jax: lambda x: of(jax).plain(of(jax).pack(x)),
     "jit": lambda jax: lambda x: jax.jit(of(jax).plain)(jax.jit(of(jax).pack)(x)),
     "both operands": lambda jax: jax.jit(lambda x: of(jax).times(of(jax).pack(x), x)),
+    "counted loop": lambda jax: _counted(jax, lambda jax, x: (0, 3)),
+    "counted loop to a traced number": lambda jax: jax.jit(
+        _counted(jax, lambda jax, x: (0, x.astype("int32")[0, 0] * 0 + 3))
+    ),
     "grad": lambda jax: jax.grad(lambda x: _loss(jax)(of(jax).pack(x))),
     "grad of jit": lambda jax: jax.grad(jax.jit(lambda x: _loss(jax)(of(jax).pack(x)))),
     "jit of grad": lambda jax: jax.jit(jax.grad(lambda x: _loss(jax)(of(jax).pack(x)))),

@@ -164,6 +164,10 @@ CASES = {
         assert (joined == data).all() and [p.device for p in joined.addressable_shards] == list(mesh.devices.flat)
         local = jax.make_array_from_process_local_data(s, data)
         assert local.shape == data.shape and (local == data).all()
+        with jax.set_mesh(mesh):
+            of_spec = jax.make_array_from_process_local_data(P("a"), {"x": data, "y": data[0]})
+            assert spec(of_spec["x"]) == P("a") and (of_spec["x"] == data).all() and of_spec["y"].sharding.mesh == mesh
+        raises(ValueError, "set a mesh", lambda: jax.make_array_from_process_local_data(P("a"), data))
         assert jax.process_count() == 1 and jax.local_devices() == jax.devices() and made.is_fully_addressable
     """,
     "pmap: one row for each device": """

@@ -111,6 +111,21 @@ CASES = {
             assert spec(jnp.reshape(flat, (4, 4), out_sharding=P("X", None))) == P("X", None)
             raises(AssertionError, "acts as an assert", lambda: lax.with_sharding_constraint(drawn, P("Y")))
     """,
+    "arguments and results of jitted functions are put where shardings ask": """
+        with jax.set_mesh(mesh_of((2, 4), ("X", "Y"))):
+            x = reshard(np.arange(8.0), P("X"))
+            for wanted in (P("Y"), P(("X", "Y")), P(None)):
+                twice = jax.jit(lambda x: x * 2, out_shardings=wanted)
+                assert spec(twice(x)) == wanted and np.array_equal(twice(x), 2 * np.arange(8.0))
+                assert spec(twice.lower(x).compile()(x)) == wanted
+            assert spec(jax.jit(lambda: jnp.zeros(8), out_shardings=P("Y"))()) == P("Y")
+            both = jax.jit(lambda x: {"a": x, "b": x[None]}, out_shardings={"a": P("Y"), "b": P(None, "Y")})(x)
+            assert (spec(both["a"]), spec(both["b"])) == (P("Y"), P(None, "Y"))
+            of_rows = jax.jit(lambda x: x + 1, in_shardings=P("Y"), out_shardings=P("X"))
+            assert spec(of_rows(np.arange(8.0))) == P("X")
+            assert np.array_equal(jax.jit(lambda x: of_rows(x))(np.arange(8.0)), np.arange(1.0, 9.0))
+            raises(ValueError, "does not match the sharding", lambda: of_rows(x))
+    """,
     "a sum may stay due": """
         with jax.set_mesh(mesh_of((2, 2), ("X", "Y"))):
             numbers = np.arange(8.0)

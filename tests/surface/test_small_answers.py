@@ -1,6 +1,7 @@
 """Small answers of the public API that programs and tests look at: errors by type and word, classes, types."""
 
 import collections.abc
+import inspect
 
 import jax as peer
 import numpy as np
@@ -218,3 +219,41 @@ def test_compiled_functions_tell_which_types_differ():
 def test_the_former_name_of_a_process(package):
     with pytest.warns(UserWarning, match="has been renamed from `host_id` to `process_index`"):
         assert package.local_devices(host_id=0) == package.local_devices(process_index=0)
+
+
+WRAPPERS = {
+    "checkpoint": lambda jax, f: jax.checkpoint(f),
+    "checkpoint of static arguments": lambda jax, f: jax.checkpoint(f, static_argnums=1),
+    "jit": lambda jax, f: jax.jit(f),
+    "jit with shardings of results": lambda jax, f: jax.jit(f, out_shardings=on_one(jax)),
+    "jit with shardings of arguments": lambda jax, f: jax.jit(f, in_shardings=on_one(jax)),
+    "vmap": lambda jax, f: jax.vmap(f),
+    "pmap": lambda jax, f: jax.pmap(f),
+    "grad": lambda jax, f: jax.grad(f),
+    "jacfwd": lambda jax, f: jax.jacfwd(f),
+    "jacrev": lambda jax, f: jax.jacrev(f),
+    "named_call": lambda jax, f: jax.named_call(f),
+    "make_jaxpr": lambda jax, f: jax.make_jaxpr(f),
+    "custom_jvp": lambda jax, f: jax.custom_jvp(f),
+    "vectorize": lambda jax, f: jax.numpy.vectorize(f),
+}
+
+
+def on_one(jax):
+    return jax.sharding.SingleDeviceSharding(jax.devices()[0])
+
+
+def wrapper_answers(jax, name):
+    def user(x, y):
+        return x
+
+    user.mark = 3
+    made = WRAPPERS[name](jax, user)
+    home = made.__module__.replace("ferrax", "jax")
+    words = [made.__name__, home, str(inspect.signature(made))]
+    return [made.__wrapped__ is user, made.mark, *words]
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_transformed_functions_name_what_they_transform(name):
+    assert wrapper_answers(jax, name) == expected(wrapper_answers, name)

@@ -267,3 +267,32 @@ def test_zero_cotangents_are_symbolic():
     )
     with pytest.raises(ValueError, match=r"output\[1\] the SymbolicZero had shape/dtype float32\[3\].*None here"):
         jax.grad(lambda x, y: f(x, y)[0])(3.0, 2.0)
+
+
+def test_calls_of_custom_gradient_have_pullbacks_of_their_own():
+    @jax.custom_gradient
+    def f(x):
+        slope = 2.0 if jnp.ndim(x) == 0 else 3.0
+        return x, lambda ct: slope * ct
+
+    both = lambda x: f(x) + f(jnp.reshape(x, (1,)))[0]
+    assert jax.grad(both)(1.0) == jax.jit(jax.grad(both))(1.0) == 5.0
+    (_, first), (_, second) = jax.vjp(f, 1.0), jax.vjp(f, jnp.ones(2))
+    np.testing.assert_array_equal(first(1.0)[0], 2.0)
+    np.testing.assert_array_equal(second(jnp.ones(2))[0], [3.0, 3.0])
+
+    @jax.custom_gradient
+    def g(x):
+        return x, (lambda ct: 5.0 * ct) if x > 0 else (lambda ct: 7.0 * ct)
+
+    assert jax.grad(lambda x: g(x) + g(-x))(1.0) == -2.0
+
+    @jax.custom_gradient
+    def h(x, y):
+        return {"of x": x * y}, lambda ct: (ct["of x"] * y, ct["of x"] * x)
+
+    twice = lambda x, y: h(h(x, y)["of x"], y)["of x"]
+    assert jax.grad(twice, (0, 1))(3.0, 2.0) == (4.0, 12.0)
+    assert jax.grad(jax.grad(twice, 1), 1)(3.0, 2.0) == 6.0
+    steps = lambda x: jax.lax.scan(lambda c, y: (h(c, y)["of x"], None), x, jnp.array([2.0, 3.0]))[0]
+    assert jax.grad(steps)(1.0) == 6.0

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ferrax import tree_util
+from ferrax._core import with_weak_type
 
 __all__ = ["associative_scan"]
 
@@ -70,7 +71,8 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
             even = combine(left, [part(x, 2, None, 2) for x in xs])
         firsts = [part(x, 0, 1) for x in xs]
         evens = [jnp.concatenate([f, e], axis) for f, e in zip(firsts, even, strict=True)] if even else firsts
-        return [_interleave(e, o, axis) for e, o in zip(evens, odd, strict=True)]
+        both = [_interleave(e, o, axis) for e, o in zip(evens, odd, strict=True)]
+        return [with_weak_type(x, False) for x in both]
 
     out = run(leaves)
     if reverse:

@@ -379,6 +379,9 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
 
     if not callable(body_fun):
         raise TypeError("lax.fori_loop: body_fun argument should be callable.")
+    if high_classes and has_values(init_val):
+        (body,) = branches_of_values([body_fun])
+        return opened(fori_loop(lower, upper, body, closed(init_val, whole=True), unroll=unroll))
     given = [jnp.result_type(x) for x in (lower, upper)]
     dtype = jnp.result_type(lower, upper)
     signed = all(np.issubdtype(t, np.signedinteger) for t in given)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ferrax import lax
-from ferrax._core import asarray
+from ferrax._core import asarray, weak_type, with_weak_type
 from ferrax._one_program import one_program
 from ferrax._shapes import max_dim
 from ferrax._texts import short
@@ -270,7 +270,7 @@ def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | str | N
             value = _where(places < samples_x[0], samples[0] if left is None else left, value)
         if not isinstance(right, str):
             value = _where(places > samples_x[-1], samples[-1] if right is None else right, value)
-    return value
+    return with_weak_type(value, weak_type(x) and weak_type(xp) and weak_type(fp))
 
 
 def _periodic(places: Array, xp: Array, fp: Array, period: ArrayLike) -> tuple[Array, Array, Array]:

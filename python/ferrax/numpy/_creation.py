@@ -265,14 +265,15 @@ def _like(name: str, a: Any, value: Any, dtype: DTypeLike, shape: Any, device: A
         device = like if shape is None or isinstance(like, _ferrax.SingleDeviceSharding) else None
     shape = a.shape if shape is None else static_shape(shape)
     asked = name if name == "full_like" else f"jnp.{name}"  # as errors about the sharding name the function
-    weak = dtype is None and isinstance(value, int) and _core.weak_type(a)
-    if weak and (python_type := {"i": int, "f": float, "c": complex}.get(dtype_kind(a.dtype))):
+    weak = dtype is None and _core.weak_type(a) and np.ndim(value) == 0
+    number = weak and isinstance(value, int)
+    if number and (python_type := {"i": int, "f": float, "c": complex}.get(dtype_kind(a.dtype))):
         out = broadcast_to_shape(_asarray(python_type(value)), shape)
-    elif weak or (dtype is None and isinstance(a.dtype, KeyTy)):
+    elif number or (dtype is None and isinstance(a.dtype, KeyTy)):
         out = lax.full_like(a, value, shape=shape)
     else:  # nobody asked for the bits that NumPy's arrays have
         own = a.dtype if isinstance(a, _core.ArrayImpl) or dtype is not None else _ferrax.canonicalize_dtype(a.dtype)
-        out = _filled(shape, value, own if dtype is None else dtype)
+        out = _core.with_weak_type(_filled(shape, value, own if dtype is None else dtype), weak)
     if _ferrax.is_tracer(a) and (axes := _ferrax.typeof(a).vma - _ferrax.typeof(out).vma):
         out = _ferrax.pvary(out, sorted(axes))
     return place(out, device, out_sharding, asked)

@@ -206,9 +206,8 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
            [0, 2]], dtype=int32)
     """
     x = to_array("diagflat", v)
-    if static_int(k, "'k' argument of jnp.diagflat()") == 0:
-        x = lax.convert_element_type(x, x.dtype)  # as that of a matrix's main diagonal
-    return diag(lax.reshape(x, (x.size,)), k)
+    x = lax.convert_element_type(x, x.dtype)  # as that of a matrix's main diagonal
+    return diag(lax.reshape(x, (x.size,)), static_int(k, "'k' argument of jnp.diagflat()"))
 
 
 @one_program("offset", "axis1", "axis2")

@@ -67,6 +67,11 @@ def _all_weak(*args: ArrayLike) -> bool:
     return all(isinstance(x, (int, float, complex)) or getattr(x, "weak_type", False) for x in args)
 
 
+def _weak_number(*args: ArrayLike) -> bool:
+    """Whether every argument is a weakly typed number; constants beside arrays make their results strongly typed."""
+    return _all_weak(*args) and all(np.ndim(x) == 0 for x in args)  # type: ignore[arg-type]
+
+
 @implemented_by(_ferrax.numpy.divmod)
 def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:  # type: ignore[empty-body]
     """The floored quotient and the remainder of a division.
@@ -175,7 +180,7 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     >>> jnp.logaddexp2(jnp.array([1., 2.]), -jnp.inf)
     Array([1., 2.], dtype=float32)
     """
-    return with_weak_type(_logaddexp2(*_inexact_pair("logaddexp2", x1, x2)), _all_weak(x1, x2))
+    return with_weak_type(_logaddexp2(*_inexact_pair("logaddexp2", x1, x2)), _weak_number(x1, x2))
 
 
 @one_program()
@@ -193,7 +198,7 @@ def sinc(x: ArrayLike, /) -> Array:
     Array([1.        , 0.63661975], dtype=float32)
     """
     (x,) = _weak_inexact("sinc", x)
-    weak = x.weak_type
+    weak = _weak_number(x)
     angle = np.pi * x
     small = lax.abs(angle) < asarray(1e-3 if real_dtype(x.dtype).itemsize >= 4 else 5e-2, real_dtype(x.dtype))
     safe = _where(small, asarray(1, angle.dtype), angle)
@@ -360,7 +365,8 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     else:
         real, imag = with_weak_type(z, False), lax.full_like(z, 0)
     result = lax.atan2(imag, real)
-    return result * asarray(180 / np.pi, result.dtype) if deg else result
+    result = result * asarray(180 / np.pi, result.dtype) if deg else result
+    return with_weak_type(result, z.weak_type and z.ndim > 0 and dtype_kind(z.dtype) == "f")
 
 
 @one_program("copy")
@@ -562,7 +568,7 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     Array([4, 2], dtype=int32)
     """
     x, y = _integers("gcd", x1, x2)
-    weak = _all_weak(x1, x2)
+    weak = _weak_number(x1, x2)
 
     def step(pair: tuple[Array, Array]) -> tuple[Array, Array]:
         a, b = pair
@@ -591,4 +597,4 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
         x, y = lax.abs(x), lax.abs(y)
     divisor = gcd(x, y)
     none = divisor == 0
-    return with_weak_type(_where(none, 0, x * (y // _where(none, 1, divisor))), _all_weak(x1, x2))
+    return with_weak_type(_where(none, 0, x * (y // _where(none, 1, divisor))), _weak_number(x1, x2))

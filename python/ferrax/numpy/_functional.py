@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ferrax import lax
-from ferrax._boundary import shielded
+from ferrax._boundary import shielded_for
 from ferrax._core import asarray
 from ferrax.numpy import _shape
 from ferrax.numpy._args import Array, ArrayLike, common_shape, entries, normalize_axis, to_array
@@ -177,7 +177,6 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = f
     if any(isinstance(e, int) and e < 0 for e in excluded):
         raise ValueError(f"excluded={set(excluded)} contains negative numbers")
 
-    @functools.wraps(pyfunc)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         context = f"on vectorized function with excluded={excluded!r} and signature={signature!r}"
         given = [i for i in range(len(args)) if i not in excluded]
@@ -210,4 +209,4 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = f
         check_batch_ranks(arrays, cores, signature)
         return _over_batch(function, arrays, cores)
 
-    return shielded(wrapped)
+    return shielded_for(wrapped, pyfunc)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ferrax import lax
-from ferrax._core import asarray
+from ferrax._core import asarray, with_weak_type
 from ferrax._narrow import limits
 from ferrax._one_program import one_program
 from ferrax._shapes import broadcast_shapes, is_symbolic_dim
@@ -174,7 +174,7 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
         d = rest[k] / divisor[0]
         quotient.append(d)
         rest = rest.at[k : k + divisor.shape[0]].add(-d * divisor)
-    result = lax.concatenate([lax.reshape(d, (1,)) for d in quotient], 0)
+    result = with_weak_type(lax.concatenate([lax.reshape(d, (1,)) for d in quotient], 0), False)
     return result, trim_zeros(rest, trim="f") if trim_leading_zeros else rest
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ferrax import lax
-from ferrax._core import asarray, concrete_or_error
+from ferrax._core import asarray, concrete_or_error, with_weak_type
 from ferrax._shapes import is_symbolic_dim
 from ferrax.numpy import _reductions, _shape
 from ferrax.numpy._args import Array, ArrayLike, cast, normalize_axis, promote, require, static_int, to_array
@@ -306,7 +306,7 @@ def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, si
         rows, order = _sorted_rows(lax.expand_dims(x, (1,)))
         keep = take(keep, order, mode="clip") & _first_mask(rows, True)
         x = rows[:, 0]
-    return _compact_values(x, keep, size, fill, "setdiff1d")
+    return with_weak_type(_compact_values(x, keep, size, fill, "setdiff1d"), x.weak_type)
 
 
 def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, size: int | None = None,
@@ -341,7 +341,7 @@ def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, siz
     if fill is None:
         first = compacted(keep, 1, 0)
         fill = take(ordered, first, mode="clip")[0]
-    return _compact_values(ordered, keep, size, fill, "setxor1d")
+    return with_weak_type(_compact_values(ordered, keep, size, fill, "setxor1d"), x.weak_type and y.weak_type)
 
 
 def intersect1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, return_indices: bool = False, *,

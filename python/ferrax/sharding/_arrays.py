@@ -13,7 +13,7 @@ import numpy as np
 from ferrax import _ferrax, _processes, tree_util
 from ferrax._prefixes import prefix_leaves
 from ferrax.sharding._named import Sharding, fitting
-from ferrax.sharding._placement import check_fits, place
+from ferrax.sharding._placement import check_fits, place, with_mesh
 
 __all__ = [
     "make_array_from_callback",
@@ -322,7 +322,7 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
     """An array of what this process has of it.
 
     Args:
-      sharding: the sharding, or a pytree prefix of such.
+      sharding: the sharding, a `PartitionSpec` of the mesh in use, or a pytree prefix of such.
       local_data: an array, or a pytree of arrays: what the devices of this process have together. Along an axis where
         that is all of the array, it may be given as a whole.
       global_shape: shape of the array, or a pytree of such, with None for axes to find; by default each axis is as many
@@ -349,6 +349,7 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
 
 
 def _local(data: Any, sharding: Any, want: Any) -> _ferrax.Array:
+    sharding = with_mesh(sharding, "make_array_from_process_local_data")
     _require_sharding(sharding, "make_array_from_process_local_data")
     data = data if isinstance(data, _ferrax.Array) else np.asarray(data)
     shape = tuple(data.shape)

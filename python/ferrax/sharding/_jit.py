@@ -349,6 +349,13 @@ def _result(sharding: Any, leaf: Any, path: str) -> Any:
     check_fits(sharding, leaf.shape, f"pjit outputs with pytree key path {path}")
     if isinstance(sharding, SingleDeviceSharding) and not (_ferrax.is_eager() and not _ferrax.is_tracer(leaf)):
         return _ferrax.sharding_constraint(leaf, place(sharding))
+    return _inside(leaf, sharding)
+
+
+def _inside(leaf: Any, sharding: Any) -> Any:
+    """An argument or result of a jitted function put where it is asked for; `reshard` does so along explicit axes."""
+    if isinstance(sharding, NamedSharding) and not sharding.mesh.are_all_axes_auto:
+        return put(leaf, sharding)
     return constrain(leaf, sharding)
 
 
@@ -547,14 +554,15 @@ def _argument(sharding: Any, x: Any, name: Callable[[], str]) -> Any:
         check_fits(sharding, leaf.shape, f"pjit arguments with pytree key path {name()}")
         raise
     if _ferrax.is_tracer(leaf) or not _ferrax.is_eager():
-        return constrain(leaf, sharding) if not isinstance(sharding, SingleDeviceSharding) else leaf
+        return _inside(leaf, sharding) if not isinstance(sharding, SingleDeviceSharding) else leaf
     have, wanted = (s.memory_kind or "device" for s in (leaf.sharding, sharding))
     if leaf is x and have != wanted:
         raise ValueError(
             "Memory kinds passed to jax.jit does not match memory kind on the respective arg. Got jit memory kind: "
             f"{wanted}, arg memory kind: {have} for arg type: {_ferrax.typeof(leaf).str_short()}"
         )
-    _require_there(sharding, leaf, leaf.sharding, leaf.committed)
+    if leaf is x:
+        _require_there(sharding, leaf, leaf.sharding, leaf.committed)
     to = place(sharding)
     there = leaf is x and leaf.committed and _ferrax.place_of(leaf) == to
     return x if there else _ferrax.device_put_leaf(leaf, to, True)

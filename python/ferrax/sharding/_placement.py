@@ -320,12 +320,12 @@ def constrain(x: Any, sharding: Any, asked: bool = False) -> Any:
     if asked and isinstance(sharding, NamedSharding):
         in_use = context_mesh(physical=False)
         if in_use is not None and in_use.are_all_axes_explicit:
-            _assert_explicit(leaf, sharding, traced, asked)
+            _assert_explicit(leaf, sharding, traced)
             return leaf
         _require_auto(sharding)
         sharding = _with_explicit(sharding, _ferrax.typeof(leaf).sharding if traced else leaf.sharding)
     if explicit and (not traced or _ferrax.typeof(leaf)._spread):
-        _assert_explicit(leaf, sharding, traced, asked)
+        _assert_explicit(leaf, sharding, traced)
         if sharding.memory_kind in (None, "device"):
             return leaf
     if bare and not traced and not isinstance(leaf.sharding, NamedSharding) and concrete_mesh() is not None:
@@ -394,18 +394,14 @@ def _require_order(x: Any, sharding: NamedSharding) -> None:
         )
 
 
-def _assert_explicit(x: Any, sharding: NamedSharding, traced: bool, asked: bool) -> None:
-    """Raises where a value over explicit axes has another sharding; users must name the axes that types name."""
+def _assert_explicit(x: Any, sharding: NamedSharding, traced: bool) -> None:
+    """Raises where a value over explicit axes has another sharding: users must name the axes that types name."""
     have = _ferrax.typeof(x).sharding if traced else x.sharding
     spec = have.spec if isinstance(have, NamedSharding) else PartitionSpec(*(None,) * x.ndim)
     seen = NamedSharding(sharding.mesh, spec, memory_kind=sharding.memory_kind)
     wanted = whole_spec(sharding, x).spec
     pairs = zip(whole_spec(seen, x).spec, wanted, strict=True)
-    if asked:
-        same = all(w is UNCONSTRAINED or entry_names(h) == entry_names(w) for h, w in pairs)
-    else:
-        same = seen.is_equivalent_to(sharding, x.ndim)
-    if not same:
+    if not all(w is UNCONSTRAINED or entry_names(h) == entry_names(w) for h, w in pairs):
         raise AssertionError(
             "`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`. The array "
             f"sharding: {spec} did not match the sharding provided: {wanted}. Please use "

@@ -102,7 +102,9 @@ def pmap(
 
     if _beyond(fun, statics):
         del program.__wrapped__  # type: ignore[attr-defined]  # the call says which arguments it lacks
-    return _api.jit(program, static_argnums=tuple(statics) or None, donate_argnums=tuple(donated) or None)
+    compiled = _api.jit(program, static_argnums=tuple(statics) or None, donate_argnums=tuple(donated) or None)
+    compiled.__wrapped__ = fun  # type: ignore[attr-defined]
+    return compiled
 
 
 def _beyond(fun: Callable[..., Any], positions: Sequence[int]) -> bool:
