@@ -56,6 +56,14 @@ class _Finder(importlib.abc.MetaPathFinder):
         return importlib.machinery.ModuleSpec(fullname, _Loader(real), is_package=True)
 
 
+def _rename(kind):
+    """Arrays and tracers are of JAX's modules: autoray, and quimb with it, chooses functions by the module's name."""
+    kind.__module__ = "jax" + kind.__module__.removeprefix("ferrax")
+    for below in kind.__subclasses__():
+        if below.__module__.startswith("ferrax"):
+            _rename(below)
+
+
 def stand_in():
     """Makes `import jax` give ferrax."""
     import ferrax
@@ -67,6 +75,7 @@ def stand_in():
         if name.startswith("ferrax."):
             sys.modules["jax" + name[len("ferrax") :]] = module
     sys.meta_path.insert(0, _Finder())
+    _rename(ferrax.Array)
     ferrax.__version__ = ferrax.version.__version__ = VERSION
     ferrax.__version_info__ = ferrax.version.__version_info__ = tuple(int(x) for x in VERSION.split("."))
     version = importlib.metadata.version

@@ -48,3 +48,19 @@ def test_programs_give_the_results_of_jax(library: str) -> None:
         assert len(got) == len(wanted[name]), name
         for one, other in zip(got, wanted[name], strict=True):
             same(one, other)
+
+
+def test_classes_of_arrays_and_tracers_are_of_the_module_that_stands_in() -> None:
+    program = """
+import run; run.stand_in()
+import jax, jax.numpy as jnp
+def first(x):
+    print(type(x).__module__.partition(".")[0])
+    return x
+x = first(jnp.ones(2))
+first(jax.random.key(0)), jax.jit(first)(x), jax.vmap(first)(x), jax.jvp(first, (x,), (x,)), jax.grad(first)(1.0)
+"""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), *(p for p in sys.path if p)])}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600, check=False)
+    assert done.stdout.split() == ["jax"] * 6, done.stderr[-2000:]

@@ -494,6 +494,15 @@ with jax.set_mesh(mesh):
 explicit = jax.sharding.Mesh(devices, ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
 b = jax.device_put(ones(8, 2), NamedSharding(explicit, P("x", "y")))
 print(sh(auto_axes(lambda x: x * 2, out_sharding=NamedSharding(explicit, P("y", "x")))(b)))
+### in with mesh arguments have their types, too
+devices = np.array(jax.devices()[:4]).reshape(2, 2)
+mesh = jax.sharding.Mesh(devices, ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
+e = jax.device_put(ones(8, 2), NamedSharding(mesh, P("y")))
+i = jax.device_put(np.arange(4), NamedSharding(mesh, P("x")))
+with mesh:
+    run(lambda: jax.jit(lambda e, i: jnp.take(e, i, axis=0))(e, i), text=90)
+    run(lambda: ty(jax.jit(lambda e: e + 1)(e)), text=90)
+    run(lambda: jax.eval_shape(lambda e: e.T, e).sharding.spec, text=90)
 ### operands of arithmetic are divided as results, in texts @E((2,), ("x",))
 import re
 a, b = put(ones(8, 2), "x"), put(ones(8, 2))

@@ -231,6 +231,6 @@ def explicit_mesh(shardings: Iterable[Any]) -> contextlib.AbstractContextManager
       A context manager.
     """
     meshes = [s.mesh for s in shardings if AxisType.Explicit in getattr(getattr(s, "mesh", None), "axis_types", ())]
-    if not meshes or context_mesh() is not None:
+    if not meshes or context_mesh(physical=False) is not None:
         return contextlib.nullcontext()
     return set_mesh(meshes[0]) if isinstance(meshes[0], Mesh) else use_abstract_mesh(meshes[0])

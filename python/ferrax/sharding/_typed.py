@@ -183,7 +183,7 @@ def mesh_in_use(sharding: NamedSharding) -> Any:
     Returns:
       What has to be left.
     """
-    if context_mesh() is not None or not isinstance(sharding.mesh, Mesh):
+    if context_mesh(physical=False) is not None or not isinstance(sharding.mesh, Mesh):
         return None
     return set_mesh(sharding.mesh)
 
