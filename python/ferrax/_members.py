@@ -5,10 +5,12 @@ Read next: `_lazy.py`; `numpy/_methods.py` for the methods of arrays.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ferrax import _ferrax
 from ferrax._lazy import defer_members
 
-__all__ = ["MEMBERS", "defer_all"]
+__all__ = ["EFFECT_NAMES", "MEMBERS", "defer_all"]
 
 _METHODS = """
 __array_module__ __copy__ __deepcopy__ __hex__ __numpy_dtype__ __oct__
@@ -20,6 +22,11 @@ _UFUNC = """
 _accumulate _at _binary _call _func _reduce _reduceat _scan_reduce accumulate at identity nargs nin nout outer reduce
 reduceat
 """
+
+#: What the core calls the effects of equations and programs: those of users' primitives are all "IO".
+EFFECT_NAMES: dict[type, Any] = {
+    kind: vars(kind)["effects"].__get__ for kind in (_ferrax.JaxprEqn, _ferrax.Jaxpr, _ferrax.ClosedJaxpr)
+}
 
 #: A class, the file that has its members, their names.
 MEMBERS: list[tuple[type, str, str]] = [
@@ -48,6 +55,7 @@ MEMBERS: list[tuple[type, str, str]] = [
     (_ferrax.VJP, "_linearized", "__repr__ jaxpr"),
     (_ferrax.Jaxpr, "_program_text", "pretty_print"),
     (_ferrax.ClosedJaxpr, "_program_text", "pretty_print"),
+    *((kind, "extend.core._effects", "effects") for kind in EFFECT_NAMES),
     (_ferrax.numpy.ufunc, "numpy._ufunc", _UFUNC),
 ]
 

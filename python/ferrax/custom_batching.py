@@ -11,7 +11,7 @@ from typing import Any, Generic
 
 from ferrax import _ferrax, tree_util
 from ferrax._boundary import expose as _expose
-from ferrax._named_functions import name_function
+from ferrax._named_functions import name_function, name_of
 from ferrax._texts import differences, short
 from ferrax._typed import P, R
 from ferrax.custom_derivatives import _bound_arguments
@@ -55,10 +55,11 @@ class custom_vmap(Generic[P, R]):
         return vmap_rule
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        name = getattr(self.fun, "__name__", str(self.fun))
+        name = name_of(self.fun, type(self.fun).__name__)
         rule = self.vmap_rule
         if rule is None:
             raise AttributeError(f"No batching rule defined for custom_vmap function {name} using def_vmap")
+        rule_name = name_of(rule, type(rule).__name__)
         bound = _bound_arguments("custom_vmap", self.fun, args, kwargs)
         leaves, tree = tree_util.tree_flatten(bound)
         program = _ferrax.trace_to_jaxpr(self.fun, bound, None, "custom_vmap")
@@ -71,9 +72,9 @@ class custom_vmap(Generic[P, R]):
                     f"the vmap rule of {name} must return a pair (results, which of them are batched), got "
                     f"{short(pair)}"
                 )
-            return _flat_results(name, getattr(rule, "__name__", str(rule)), program.out_tree, *pair)
+            return _flat_results(name, rule_name, program.out_tree, *pair)
 
-        name_function(flat_rule, getattr(rule, "__name__", str(rule)), arity=len(leaves))
+        name_function(flat_rule, rule_name, arity=len(leaves))
         outs = _ferrax.bind_custom_vmap(program, name, flat_rule, leaves)
         return program.out_tree.unflatten(outs)
 

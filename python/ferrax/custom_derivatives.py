@@ -18,7 +18,7 @@ from ferrax import _ferrax, tree_util
 from ferrax._api import closure_convert
 from ferrax._boundary import expose as _expose
 from ferrax._core import ShapedArray, is_tracer
-from ferrax._named_functions import name_function
+from ferrax._named_functions import name_function, name_of
 from ferrax._primitives import built_in as _built_in, zeros_of as _zeros_of
 from ferrax._texts import differences, short
 from ferrax._typed import P, R
@@ -437,7 +437,7 @@ def _written(tree: Any, types: Sequence[Any]) -> str:
 
 
 def _name(fun: Any) -> str:
-    return getattr(fun, "__name__", None) or str(fun)
+    return name_of(fun, type(fun).__name__)
 
 
 def _place(tree: Any, i: int) -> str:

@@ -19,7 +19,7 @@ from ferrax._boundary import expose as _expose
 from ferrax._callbacks import debug_callback, debug_print, split_arrays
 from ferrax._logging import logger as _logger_of
 from ferrax._texts import short
-from ferrax.extend.core import Effect
+from ferrax.extend.core._effects import DebugEffect as DebugEffect, OrderedDebugEffect as OrderedDebugEffect
 from ferrax.sharding._draw import (
     inspect_array_sharding as inspect_array_sharding,
     visualize_array_sharding as visualize_array_sharding,
@@ -39,43 +39,6 @@ __all__ = [
 ]
 
 _logger = _logger_of("ferrax.debug")
-
-
-class _Named(type):
-    """The class of effects that programs have by name: the name is an instance."""
-
-    def __instancecheck__(cls, instance: Any) -> bool:
-        return instance == cls.__dict__.get("_name", cls) or super().__instancecheck__(instance)
-
-
-class DebugEffect(Effect, metaclass=_Named):
-    """The effect of `print` and of `callback`, in no order.
-
-    >>> import ferrax as jax
-    >>> (effect,) = jax.make_jaxpr(lambda x: jax.debug.print("{}", x))(1.0).effects
-    >>> isinstance(effect, jax.debug.DebugEffect)
-    True
-    """
-
-    _name = "Debug"
-
-    def __str__(self) -> str:
-        return "Debug"
-
-
-class OrderedDebugEffect(Effect, metaclass=_Named):
-    """The effect of `print` and of `callback` that keep an order.
-
-    >>> import ferrax as jax
-    >>> effects = jax.make_jaxpr(lambda x: jax.debug.print("{}", x, ordered=True))(1.0).effects
-    >>> any(isinstance(effect, jax.debug.OrderedDebugEffect) for effect in effects)
-    True
-    """
-
-    _name = "Ordered"
-
-    def __str__(self) -> str:
-        return "OrderedDebug"
 
 
 def callback(

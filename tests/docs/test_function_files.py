@@ -31,7 +31,11 @@ OPTIONAL = re.compile(
 def written_by_hand():
     """The sources, by path, that were not written by a tool."""
     files = [path for folder in ("crates", "python") for path in (ROOT / folder).rglob("*")]
-    files = [f for f in files if f.suffix in (".rs", ".py", ".pyi") and not {"tests", "examples"} & set(f.parts)]
+    files = [
+        f
+        for f in files
+        if f.suffix in (".rs", ".py", ".pyi") and not {"tests", "examples"} & set(f.relative_to(ROOT).parts)
+    ]
     texts = {str(f.relative_to(ROOT)): f.read_text() for f in files}
     return {path: text for path, text in texts.items() if "written by `" not in text[:400].lower()}
 

@@ -14,7 +14,7 @@ from ferrax._src import debugging, util
 from ferrax.ad_checkpoint import Offloadable, Recompute, Saveable
 from ferrax.extend import linear_util as lu, source_info_util
 from ferrax.interpreters import pxla
-from tests.recorded import expected
+from tests.recorded import both, expected
 
 #: By module, what it holds of others, and where they are: `here=there` where the names differ.
 LENT = {
@@ -326,6 +326,7 @@ def test_effects_of_prints_have_classes():
     ordered = ferrax.make_jaxpr(lambda x: debug.print("{}", x, ordered=True))(1.0).effects
     assert any(isinstance(e, debug.OrderedDebugEffect) for e in ordered)
     assert not any(isinstance(e, debug.DebugEffect) for e in ordered)
+    assert effect is debugging.debug_effect and ordered == {debugging.ordered_debug_effect}
     for made, text in ((debugging.debug_effect, "Debug"), (debugging.ordered_debug_effect, "OrderedDebug")):
         assert str(made) == text and isinstance(made, type(made)) and isinstance(made, ferrax.extend.core.Effect)
 
@@ -333,6 +334,48 @@ def test_effects_of_prints_have_classes():
         pass
 
     assert not isinstance(effect, Own) and isinstance(Own(), debug.DebugEffect)
+
+
+EFFECTS = [
+    (lambda jax, x: jax.debug.print("{}", x), "Debug"),
+    (lambda jax, x: jax.debug.callback(lambda _: None, x, ordered=True), "OrderedDebug"),
+    (lambda jax, x: jax.experimental.io_callback(lambda _: None, None, x), "IO"),
+    (lambda jax, x: jax.experimental.io_callback(lambda _: None, None, x, ordered=True), "OrderedIO"),
+    (lambda jax, x: jax.pure_callback(lambda x: x, x, x), ""),
+]
+
+
+@pytest.mark.parametrize("inside", [lambda f: f, ferrax.jit, "scan", "cond", "while"])
+@pytest.mark.parametrize(("f", "text"), EFFECTS)
+def test_effects_of_programs_are_objects(f, text, inside):
+    def call(x):
+        f(ferrax, x)
+        return x
+
+    around = {
+        "scan": lambda x: ferrax.lax.scan(lambda c, _: (call(c), None), x, None, length=2),
+        "cond": lambda x: ferrax.lax.cond(x > 0, call, lambda x: x, x),
+        "while": lambda x: ferrax.lax.while_loop(lambda c: c < 2, lambda c: call(c) + 1, x),
+    }
+    program = ferrax.make_jaxpr(around.get(inside) or inside(call))(1.0)
+    assert [str(e) for e in program.effects] == ([text] if text else [])
+    assert {e for eqn in program.eqns for e in eqn.effects} == program.effects
+    assert all(isinstance(e, ferrax.extend.core.Effect) for e in program.effects)
+
+
+def _allowed(jax):
+    """By set of effects, which of the core's are in it."""
+    effects, debugging, callback = (
+        importlib.import_module(f"{jax.__name__}._src.{name}") for name in ("effects", "debugging", "callback")
+    )
+    kinds = debugging.debug_effect, debugging.ordered_debug_effect, callback._IOEffect, callback._OrderedIOEffect
+    sets = {name: value for name, value in vars(effects).items() if isinstance(value, effects.EffectTypeSet)}
+    return {name: [sets[name].contains(e) for e in kinds] for name in sorted(sets)}
+
+
+def test_sets_of_effects_know_those_of_the_core():
+    ours, theirs = both(_allowed)
+    assert ours == theirs
 
 
 def test_classes_of_scopes():

@@ -1,11 +1,13 @@
 """Parameters in the texts of programs, beside JAX's: calls of the host, prints, convolutions, named axes of no map."""
 
+import functools
 import re
 
 import numpy as np
 import pytest
 
 import ferrax
+import ferrax.custom_batching
 
 
 def shown(x):
@@ -175,3 +177,32 @@ def test_parameters_of_indexing_are_objects(dtype, mode):
         assert isinstance(e.params["mode"], lax.GatherScatterMode), e
         again = ferrax.make_jaxpr(lambda *a, e=e: e.primitive.bind(*a, **e.params))(*(v.aval for v in e.invars))
         assert str(again.eqns[0].params) == str(e.params)
+
+
+def scaled(n, x):
+    return n * x
+
+
+class Doubled:
+    def __call__(self, x):
+        return 2 * x
+
+
+def _with_rules(f):
+    forward, mapped = ferrax.custom_jvp(f), ferrax.custom_batching.custom_vmap(f)
+    backward = ferrax.custom_vjp(f)
+    forward.defjvp(lambda p, t: (p[0], t[0]))
+    backward.defvjp(lambda x: (x, None), lambda _, g: (g,))
+    mapped.def_vmap(functools.partial(lambda n, size, batched, x: (x, True), 1))
+    return [forward, backward, mapped]
+
+
+@pytest.mark.parametrize(("f", "name"), [(functools.partial(scaled, 2), "scaled"), (Doubled(), "Doubled")])
+@pytest.mark.parametrize("rules", [0, 1, 2])
+def test_names_of_partial_functions_and_of_objects(f, name, rules):
+    assert f"name={name}\n" in str(ferrax.make_jaxpr(_with_rules(f)[rules])(1.0))
+
+
+def test_a_partial_function_without_a_rule_is_named():
+    with pytest.raises(AttributeError, match="No JVP defined for custom_jvp function scaled using defjvp"):
+        ferrax.grad(ferrax.custom_jvp(functools.partial(scaled, 2)))(1.0)

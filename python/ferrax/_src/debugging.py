@@ -3,11 +3,9 @@
 from ferrax._src._public import names_of
 from ferrax._src._unprovided import unprovided_names
 from ferrax.debug import DebugEffect, OrderedDebugEffect, print as debug_print
+from ferrax.extend.core._effects import debug_effect, ordered_debug_effect
 
 __all__ = ["DebugEffect", "OrderedDebugEffect", "debug_effect", "debug_print", "ordered_debug_effect"]
-
-debug_effect = DebugEffect()
-ordered_debug_effect = OrderedDebugEffect()
 
 __getattr__ = unprovided_names(
     __name__,

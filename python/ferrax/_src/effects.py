@@ -7,7 +7,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from ferrax._src._public import names_of
-from ferrax.extend.core._effects import Effect as Effect, JaxprInputEffect as JaxprInputEffect
+from ferrax.extend.core._effects import (
+    DebugEffect,
+    Effect as Effect,
+    IOEffect,
+    JaxprInputEffect as JaxprInputEffect,
+    OrderedDebugEffect,
+    OrderedIOEffect,
+)
 
 
 class EffectTypeSet:
@@ -50,5 +57,20 @@ control_flow_allowed_effects = EffectTypeSet()
 custom_derivatives_allowed_effects = EffectTypeSet()
 remat_allowed_effects = EffectTypeSet()
 partial_eval_kept_effects = EffectTypeSet()
+
+for _class, _allowed in {
+    DebugEffect: (custom_derivatives_allowed_effects, remat_allowed_effects, partial_eval_kept_effects),
+    OrderedDebugEffect: (
+        ordered_effects,
+        custom_derivatives_allowed_effects,
+        remat_allowed_effects,
+        partial_eval_kept_effects,
+    ),
+    IOEffect: (),
+    OrderedIOEffect: (ordered_effects, shardable_ordered_effects),
+}.items():
+    for _set in (lowerable_effects, control_flow_allowed_effects, *_allowed):
+        _set.add_type(_class)
+del _class, _allowed, _set
 
 __getattr__ = names_of(__name__, "ferrax.extend.core")

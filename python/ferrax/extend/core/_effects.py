@@ -1,4 +1,4 @@
-"""Effects of primitives that users define, in programs: those that their abstract evaluation says.
+"""Effects of equations and programs, as objects: those of prints and host calls, and those of users' primitives.
 
 The core knows that an operation has effects, and keeps it in its place; which ones they are is asked of the primitive
 when a program is looked at. Read next: `ferrax/_src/effects.py`, the sets that say where effects are allowed.
@@ -6,12 +6,21 @@ when a program is looked at. Read next: `ferrax/_src/effects.py`, the sets that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
 from ferrax._ferrax import ClosedJaxpr, Jaxpr, JaxprEqn
+from ferrax._members import EFFECT_NAMES
 
-__all__ = ["Effect", "JaxprInputEffect", "refuse_effects"]
+__all__ = [
+    "DebugEffect",
+    "Effect",
+    "IOEffect",
+    "JaxprInputEffect",
+    "OrderedDebugEffect",
+    "OrderedIOEffect",
+    "refuse_effects",
+]
 
 
 class Effect:
@@ -52,8 +61,63 @@ class JaxprInputEffect(Effect):
         return f"{type(self).__name__}({self.input})"
 
 
-#: What the core calls the effects of equations and programs: those of users' primitives are all "IO".
-_names: dict[type, Any] = {kind: vars(kind)["effects"].__get__ for kind in (JaxprEqn, Jaxpr, ClosedJaxpr)}
+class DebugEffect(Effect):
+    """The effect of `print` and of `callback`, in no order.
+
+    >>> import ferrax as jax
+    >>> (effect,) = jax.make_jaxpr(lambda x: jax.debug.print("{}", x))(1.0).effects
+    >>> isinstance(effect, jax.debug.DebugEffect)
+    True
+    """
+
+    __module__ = "ferrax.debug"
+
+    def __str__(self) -> str:
+        return "Debug"
+
+
+class OrderedDebugEffect(Effect):
+    """The effect of `print` and of `callback` that keep an order.
+
+    >>> import ferrax as jax
+    >>> (effect,) = jax.make_jaxpr(lambda x: jax.debug.print("{}", x, ordered=True))(1.0).effects
+    >>> isinstance(effect, jax.debug.OrderedDebugEffect)
+    True
+    """
+
+    __module__ = "ferrax.debug"
+
+    def __str__(self) -> str:
+        return "OrderedDebug"
+
+
+class IOEffect(Effect):
+    """The effect of calls of the host, in no order."""
+
+    def __str__(self) -> str:
+        return "IO"
+
+
+class OrderedIOEffect(Effect):
+    """The effect of calls of the host that keep an order."""
+
+    def __str__(self) -> str:
+        return "OrderedIO"
+
+
+debug_effect, ordered_debug_effect = DebugEffect(), OrderedDebugEffect()
+io_effect, ordered_io_effect = IOEffect(), OrderedIOEffect()
+
+
+def _of_names(names: Set[str]) -> set[Any]:
+    """The effects of an operation of the core, whose names it says."""
+    order = "Ordered" in names
+    found: set[Any] = {debug_effect} if "Debug" in names else set()
+    if "IO" in names:
+        found.add(ordered_io_effect if order else io_effect)
+    elif order:
+        found.add(ordered_debug_effect)
+    return found
 
 
 def _moved(effects: Any, operands: Sequence[Any]) -> set[Any]:
@@ -78,12 +142,12 @@ def _inner(eqn: JaxprEqn) -> Iterator[tuple[Jaxpr, Sequence[Any]]]:
 
 def _of_equation(eqn: JaxprEqn) -> set[Any]:
     """What it does besides computing."""
-    names = set(_names[JaxprEqn](eqn))
-    if "IO" not in names:
-        return names
-    if not eqn.primitive._ferrax_built_in:
+    names = EFFECT_NAMES[JaxprEqn](eqn)
+    if not names:
+        return set()
+    if "IO" in names and not eqn.primitive._ferrax_built_in:
         _, effects = eqn.primitive.abstract_eval(*(v.aval for v in eqn.invars), **eqn.params)
-        return _moved(effects, eqn.invars) or names
+        return _moved(effects, eqn.invars) or _of_names(names)
     found: set[Any] = set()
     for program, operands in _inner(eqn):
         places = {v: i for i, v in enumerate(program.invars)}
@@ -93,14 +157,13 @@ def _of_equation(eqn: JaxprEqn) -> set[Any]:
             if not isinstance(e, JaxprInputEffect) or e.input in places
         ]
         found |= _moved(effects, operands)
-    return found or names
+    return found or _of_names(names)
 
 
 def _of_program(jaxpr: Jaxpr) -> set[Any]:
     """What it does besides computing."""
-    names = set(_names[Jaxpr](jaxpr))
-    if "IO" not in names:
-        return names
+    if not EFFECT_NAMES[Jaxpr](jaxpr):
+        return set()
     seen = {*jaxpr.invars, *jaxpr.constvars}
     effects = {e for eqn in jaxpr.eqns for e in eqn.effects}
     return {e for e in effects if not isinstance(e, JaxprInputEffect) or e.input in seen}
@@ -119,7 +182,7 @@ def refuse_effects(error: type[Exception], text: str, allowed: Any, *programs: C
       The error: one has others.
     """
     for program in programs:
-        if "IO" in _names[ClosedJaxpr](program):
+        if "IO" in EFFECT_NAMES[ClosedJaxpr](program):
             refused = allowed.filter_not_in(e for e in program.effects if isinstance(e, Effect))
             if refused:
                 raise error(f"{text}: {refused}")
