@@ -78,7 +78,7 @@ def shielded_for(function: F, wrapped: Any) -> F:
     >>> jax.checkpoint(square).__wrapped__ is square
     True
     """
-    return functools.update_wrapper(shielded(function), wrapped)
+    return cast(F, functools.update_wrapper(shielded(function), wrapped))
 
 
 def expose(namespace: dict[str, Any]) -> None:

@@ -204,3 +204,21 @@ def test_long_values_are_cut():
     for _ in range(100):
         deep = (deep,)
     assert len(short(deep)) < 300
+
+
+@pytest.mark.parametrize("transform", [jax.jit, jax.grad, jax.vmap, jax.checkpoint, jax.linearize])
+def test_a_function_that_calls_itself_without_end(transform):
+    """A traced function takes more of the stack than one of Python: the process lives."""
+
+    def endless(x):
+        if transform is jax.linearize:
+            return transform(endless, x)[0]
+        return transform(endless)(x[None] if transform is jax.vmap else x)
+
+    with pytest.raises(RecursionError, match="recursion depth"):
+        endless(jnp.float32(1))
+
+    def countdown(n):
+        return lambda x: jax.jit(countdown(n - 1))(x) + 1 if n else x
+
+    assert jax.jit(countdown(60))(1.0) == 61

@@ -216,12 +216,12 @@ fn masked(cx: &mut dyn Rewriter, inputs: &[Atom]) -> Result<Option<SmallVec<[Ato
         if cx.strict() || !is_choice_by_mask(to.dtype) {
             break;
         }
-        let mut stretched = |a: Atom, from: &[usize]| match *from == *to.shape {
-            true => Ok(a),
-            false => {
-                let params = BroadcastInDim { shape: to.shape.clone(), broadcast_dimensions: Axes::new() };
-                cx.emit(OpRef::new(&BROADCAST_IN_DIM, params), &[a])
+        let mut stretched = |a: Atom, from: &[usize]| {
+            if *from == *to.shape {
+                return Ok(a);
             }
+            let params = BroadcastInDim { shape: to.shape.clone(), broadcast_dimensions: Axes::new() };
+            cx.emit(OpRef::new(&BROADCAST_IN_DIM, params), &[a])
         };
         let zero = Atom::Lit(Lit { scalar: Scalar::zero(to.dtype), weak: from.weak });
         let cases = [stretched(zero, &[])?, stretched(x, &from.shape)?];

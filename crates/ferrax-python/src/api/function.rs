@@ -292,6 +292,34 @@ pub fn call_values<'py>(
     call_user(fun.bind(py), args, kwargs.as_ref())
 }
 
+/// Levels of Python's recursion that a function counts for while it is traced: between it and one that it calls, and that is
+/// traced in turn, lies more of the stack than between functions of Python.
+const LEVELS: usize = 6;
+
+/// Levels of Python's recursion, until it is dropped.
+struct Deeper(usize);
+
+impl Deeper {
+    fn enter(py: Python<'_>) -> PyResult<Deeper> {
+        let mut entered = Deeper(0);
+        while entered.0 < LEVELS {
+            // SAFETY: the interpreter is attached; each level is left again.
+            if unsafe { pyo3::ffi::Py_EnterRecursiveCall(c" while a function is traced".as_ptr()) } != 0 {
+                return Err(PyErr::fetch(py));
+            }
+            entered.0 += 1;
+        }
+        Ok(entered)
+    }
+}
+
+impl Drop for Deeper {
+    fn drop(&mut self) {
+        // SAFETY: so many levels were entered, by a thread that is still attached.
+        (0..self.0).for_each(|_| unsafe { pyo3::ffi::Py_LeaveRecursiveCall() });
+    }
+}
+
 /// Calls the user's function that is being traced.
 #[inline]
 pub fn call_user<'py>(
@@ -299,6 +327,7 @@ pub fn call_user<'py>(
     args: Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let _levels = Deeper::enter(fun.py())?;
     if Flag::CheckTracerLeaks.get() {
         return super::leaks::call_watched(fun, args, kwargs);
     }
