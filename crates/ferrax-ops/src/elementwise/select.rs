@@ -16,7 +16,7 @@ use ferrax_ir::op::{Rewriter, Role};
 use ferrax_ir::reference::RefTensor;
 use ferrax_ir::trace::bind1;
 use ferrax_ir::{Atom, Avals, Def, Op, OpRef, Slot, Special, Tangents, TransposeArg, Value, Values};
-use ferrax_loops::Kind;
+use ferrax_loops::{Builder, CompareOp, Kind, ValueId};
 use ferrax_transform::live::MarkOps;
 use ferrax_transform::structural::zeros;
 use smallvec::{SmallVec, smallvec};
@@ -48,7 +48,7 @@ pub static SELECT_N: Def<()> = Def {
     kernel: Slot::Rule(|_, (), b, args, outs| {
         // All cases are one value, as where `stop_gradient` was what told them apart.
         let same = args[2..].iter().all(|&case| case == args[1]);
-        Ok(smallvec![if same { args[1] } else { b.push(Kind::Select, args, (&outs[0]).into()) }])
+        Ok(smallvec![if same { args[1] } else { chosen(b, args[0], (0, &args[1..]), &outs[0]) }])
     }),
     reference: Slot::Rule(|(), args, outs| {
         let cases = args.len() as i128 - 1;
@@ -57,6 +57,24 @@ pub static SELECT_N: Def<()> = Def {
     }),
     special: Special { role: Role::Selects, ..Special::NONE },
 };
+
+/// The choice among the cases from `first` on. An integer is compared with the middle: machines choose by truth values, and each
+/// row of a mapped `cond` or `switch` has an integer of its own.
+fn chosen(b: &mut Builder, which: ValueId, (first, cases): (usize, &[ValueId]), out: &Aval) -> ValueId {
+    let ty = b.ty(which).clone();
+    if ty.dtype.is_bool() {
+        let inputs: SmallVec<[ValueId; 3]> = std::iter::once(which).chain(cases.iter().copied()).collect();
+        return b.push(Kind::Select, &inputs, out.into());
+    }
+    let [_, _, ..] = cases else { return cases[0] };
+    let (low, high) = cases.split_at(cases.len() / 2);
+    let middle = b.scalar(Scalar::from_i64(ty.dtype, (first + low.len()) as i64));
+    let middle = b.broadcast(middle, &ty.shape, &[]);
+    let below = b.compare(CompareOp::Lt, which, middle);
+    let above = chosen(b, which, (first + low.len(), high), out);
+    let low = chosen(b, which, (first, low), out);
+    b.push(Kind::Select, &[below, above, low], out.into())
+}
 
 fn select_shape(args: &[&Aval]) -> Result<Avals> {
     let [which, cases @ ..] = args else { bail!(Type, "select must have at least one case") };
