@@ -113,6 +113,36 @@ def test_carries_of_every_dtype(dtype):
     both(f, np.float32(1))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((4,), 0), ((5, 4), 1), ((5, 4), 0), ((3, 20), 1), ((20, 3), 0), ((2, 3, 4), 1)]
+)
+def test_places_and_running_sums_along_an_axis(shape, axis, dtype):
+    """What rows of mapped searches do: bit for bit as the same steps one by one, equal numbers and NaN among them."""
+    rng = np.random.default_rng(len(shape) + axis)
+    with ferrax.enable_x64():
+        x = ferrax_numpy.asarray(rng.integers(-3, 4, shape), dtype)
+        if dtype != "int32":
+            x = x.at[(0,) * len(shape)].set(np.nan)
+
+        def step(i, carry):
+            x, best, least, sums, products = carry
+            best = best + ferrax_numpy.argmax(x, axis) * (i + 1)
+            least = least + ferrax_numpy.argmin(x, axis) * (i + 1)
+            sums = ferrax_numpy.cumsum(x, axis) + sums
+            products = ferrax_numpy.cumprod(x, axis) - products
+            return ferrax_numpy.roll(x, 1, axis) + 1, best, least, sums, products
+
+        zeros = ferrax_numpy.zeros_like(ferrax_numpy.argmax(x, axis))
+        start = want = x, zeros, zeros, ferrax_numpy.zeros_like(x), ferrax_numpy.zeros_like(x)
+        for i in range(5):
+            want = step(i, want)
+        got = ferrax.jit(lambda *carry: ferrax.lax.fori_loop(0, 5, step, carry))(*start)
+        for g, w in zip(got, want, strict=True):
+            assert g.dtype == w.dtype
+            np.testing.assert_array_equal(np.asarray(g), np.asarray(w))
+
+
 def test_a_long_loop_keeps_its_memory():
     resource = pytest.importorskip("resource")
 

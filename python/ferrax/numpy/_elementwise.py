@@ -366,7 +366,9 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
         real, imag = with_weak_type(z, False), lax.full_like(z, 0)
     result = lax.atan2(imag, real)
     result = result * asarray(180 / np.pi, result.dtype) if deg else result
-    return with_weak_type(result, z.weak_type and z.ndim > 0 and dtype_kind(z.dtype) == "f")
+    # A weakly typed number stays one where it is complex, an array where it is not turned to degrees.
+    complex_ = dtype_kind(z.dtype) == "c"
+    return with_weak_type(result, z.weak_type and (complex_ if z.ndim == 0 else not deg))
 
 
 @one_program("copy")

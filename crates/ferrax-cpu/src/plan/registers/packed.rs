@@ -165,7 +165,7 @@ impl Translator {
             Kind::Reduce { op, axes } => self.reduced(*op, axes, of(0), &x[0]),
             Kind::Dot(_) => self.product(g, node, x),
             Kind::Cumulative { op, axis, reverse } => self.cumulative(*op, (*axis, *reverse), of(0), &x[0]),
-            Kind::ArgReduce { max, .. } => self.arg_reduced(*max, (of(0), ty), &x[0]),
+            Kind::ArgReduce { max, axis } => self.arg_reduced(*max, *axis, (of(0), ty), &x[0]),
             Kind::DynamicSlice | Kind::DynamicUpdateSlice => self.indexed(g, node, x),
             Kind::Gather(_) | Kind::Scatter { .. } => match self.moved(g, node, x) {
                 Some(places) => self.together(&places),
@@ -247,8 +247,8 @@ impl Translator {
             for group in self.groups(n) {
                 let x = self.picked(x, group.clone().map(at))?;
                 let (all, next) = if ty.dtype.is_float() && matches!(op, ReduceOp::Sum | ReduceOp::Prod) {
-                    // They are in lanes.
-                    (self.per(n) > 1).then(|| self.running(op, ty.dtype, (x, group.len()), before))??
+                    // They are in lanes, or in the first one.
+                    (self.style == Style::Packed).then(|| self.running(op, ty.dtype, (x, group.len()), before))??
                 } else {
                     self.running_freely(op, ty.dtype, (x, group.len()), before)?
                 };
@@ -300,18 +300,21 @@ impl Translator {
         Some((all, self.permuted(all, |_| Some(n - 1))?))
     }
 
-    /// The place of the first largest or smallest of all elements, or of the first NaN.
-    fn arg_reduced(&mut self, max: bool, (ty, out): (&Type, &Type), x: &Form) -> Option<Cells> {
-        let (n, d) = (ty.size(), ty.dtype);
-        if out.size() != 1 || !matches!(out.dtype, DType::I32 | DType::I64) {
+    /// The places along an axis of the first largest or smallest elements, or of the first NaN.
+    fn arg_reduced(&mut self, max: bool, axis: usize, (ty, out): (&Type, &Type), x: &Form) -> Option<Cells> {
+        if !matches!(out.dtype, DType::I32 | DType::I64) {
             return None;
         }
-        let (op, join) = if max { (ReduceOp::Max, BinaryOp::Max) } else { (ReduceOp::Min, BinaryOp::Min) };
-        let (all, width) = (self.registers(x, n)?, n.next_power_of_two());
-        let best = self.tree((join, d, bits(op.identity(d))), all.clone(), (n, width))?;
-        let mut places = self.numbers(n, |i| i as u64);
+        let (n, inner) = (ty.shape[axis], ty.shape[axis + 1..].iter().product::<usize>());
+        let (d, size) = (ty.dtype, ty.size());
+        let best = self.reduced(if max { ReduceOp::Max } else { ReduceOp::Min }, &[axis], ty, x)?;
+        let best = Form::Cells(best, self.per(out.size()));
+        let line = |i: usize| i / (n * inner) * inner + i % inner;
+        let each: Places = (0..size).map(|i| self.place(&best, line(i))).collect::<Option<_>>()?;
+        let (best, all) = (self.together(&each)?, self.registers(x, size)?);
+        let mut places = self.numbers(size, |i| (i / inner % n) as u64);
         let none = self.integer(n as i64);
-        for (x, place) in all.into_iter().zip(&mut places) {
+        for ((x, best), place) in all.into_iter().zip(best).zip(&mut places) {
             let mut found = self.compare(CompareOp::Eq, d, x, best)?;
             if d.is_float() {
                 let nan = self.compare(CompareOp::Ne, d, x, x)?;
@@ -319,7 +322,7 @@ impl Translator {
             }
             *place = self.choose(found, none, *place)?;
         }
-        let first = self.tree((BinaryOp::Min, out.dtype, n as u64), places, (n, width))?;
-        Some(Cells::from_elem(first, 1))
+        let places = Form::Cells(places, self.per(size));
+        self.reduced(ReduceOp::Min, &[axis], &Type::new(out.dtype, &ty.shape), &places)
     }
 }
