@@ -295,7 +295,7 @@ def jit_called(
     if device is not None or backend is not None:
         given = {"in_shardings": in_shardings, "out_shardings": out_shardings}
         at = _jit.of_device(device, backend, [name for name, s in given.items() if not _unspecified(s)])
-        return _standing_for(fun, _jit.on_device(_with_options(fun, *made), at, statics, caller))
+        return standing_for(fun, _jit.on_device(_with_options(fun, *made), at, statics, caller))
     _jit.check(in_shardings, "in_shardings")
     _jit.check(out_shardings, "out_shardings")
     constrained = fun if _unspecified(out_shardings, caller) else _jit.constrained(fun, out_shardings, caller)
@@ -304,10 +304,10 @@ def jit_called(
         compiled._out_shardings = out_shardings, caller
     if not _unspecified(in_shardings, caller):
         compiled = _jit.with_arguments(compiled, in_shardings, statics[0], caller)
-    return _standing_for(fun, compiled if caller == "jit" else _jit.over_mesh(compiled))
+    return standing_for(fun, compiled if caller == "jit" else _jit.over_mesh(compiled))
 
 
-def _standing_for(fun: Any, compiled: Any) -> Any:
+def standing_for(fun: Any, compiled: Any) -> Any:
     """A jitted function, whose `__wrapped__` is what the user wrote, not what places its values."""
     compiled.__wrapped__ = fun
     return compiled

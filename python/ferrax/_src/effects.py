@@ -58,19 +58,18 @@ custom_derivatives_allowed_effects = EffectTypeSet()
 remat_allowed_effects = EffectTypeSet()
 partial_eval_kept_effects = EffectTypeSet()
 
-for _class, _allowed in {
-    DebugEffect: (custom_derivatives_allowed_effects, remat_allowed_effects, partial_eval_kept_effects),
-    OrderedDebugEffect: (
-        ordered_effects,
-        custom_derivatives_allowed_effects,
-        remat_allowed_effects,
-        partial_eval_kept_effects,
-    ),
-    IOEffect: (),
-    OrderedIOEffect: (ordered_effects, shardable_ordered_effects),
-}.items():
-    for _set in (lowerable_effects, control_flow_allowed_effects, *_allowed):
+_prints = DebugEffect, OrderedDebugEffect
+for _set, _classes in (
+    (ordered_effects, (OrderedDebugEffect, OrderedIOEffect)),
+    (shardable_ordered_effects, (OrderedIOEffect,)),
+    (lowerable_effects, (*_prints, IOEffect, OrderedIOEffect)),
+    (control_flow_allowed_effects, (*_prints, IOEffect, OrderedIOEffect)),
+    (custom_derivatives_allowed_effects, _prints),
+    (remat_allowed_effects, _prints),
+    (partial_eval_kept_effects, _prints),
+):
+    for _class in _classes:
         _set.add_type(_class)
-del _class, _allowed, _set
+del _class, _classes, _prints, _set
 
 __getattr__ = names_of(__name__, "ferrax.extend.core")

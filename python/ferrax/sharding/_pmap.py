@@ -103,8 +103,7 @@ def pmap(
     if _beyond(fun, statics):
         del program.__wrapped__  # type: ignore[attr-defined]  # the call says which arguments it lacks
     compiled = _api.jit(program, static_argnums=tuple(statics) or None, donate_argnums=tuple(donated) or None)
-    compiled.__wrapped__ = fun  # type: ignore[attr-defined]
-    return compiled
+    return _api.standing_for(fun, compiled)
 
 
 def _beyond(fun: Callable[..., Any], positions: Sequence[int]) -> bool:

@@ -61,7 +61,16 @@ class JaxprInputEffect(Effect):
         return f"{type(self).__name__}({self.input})"
 
 
-class DebugEffect(Effect):
+class _OfCore(Effect):
+    """An effect that the core knows, by its name."""
+
+    _name: str
+
+    def __str__(self) -> str:
+        return self._name
+
+
+class DebugEffect(_OfCore):
     """The effect of `print` and of `callback`, in no order.
 
     >>> import ferrax as jax
@@ -71,12 +80,10 @@ class DebugEffect(Effect):
     """
 
     __module__ = "ferrax.debug"
-
-    def __str__(self) -> str:
-        return "Debug"
+    _name = "Debug"
 
 
-class OrderedDebugEffect(Effect):
+class OrderedDebugEffect(_OfCore):
     """The effect of `print` and of `callback` that keep an order.
 
     >>> import ferrax as jax
@@ -86,23 +93,19 @@ class OrderedDebugEffect(Effect):
     """
 
     __module__ = "ferrax.debug"
-
-    def __str__(self) -> str:
-        return "OrderedDebug"
+    _name = "OrderedDebug"
 
 
-class IOEffect(Effect):
+class IOEffect(_OfCore):
     """The effect of calls of the host, in no order."""
 
-    def __str__(self) -> str:
-        return "IO"
+    _name = "IO"
 
 
-class OrderedIOEffect(Effect):
+class OrderedIOEffect(_OfCore):
     """The effect of calls of the host that keep an order."""
 
-    def __str__(self) -> str:
-        return "OrderedIO"
+    _name = "OrderedIO"
 
 
 debug_effect, ordered_debug_effect = DebugEffect(), OrderedDebugEffect()

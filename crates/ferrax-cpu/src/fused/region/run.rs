@@ -276,36 +276,22 @@ impl Worker<'_> {
         }
     }
 
-    /// Reduces the rows of a block that lie in memory.
+    /// Reduces the rows of a block, whose lanes lie side by side in memory.
     unsafe fn reduce_rows(&self, reduce: &Reduce, r0: usize, r1: usize) {
         let (inner, lane) = (self.region.inner, self.region.lane);
-        let (from, to) = (&reduce.from, &reduce.to);
-        // SAFETY: the caller's contract.
-        unsafe {
-            if from.row == inner * lane {
-                let (x, out) = (self.address(from, r0, r0), self.address(to, r0, r0));
-                if to.row == lane && reduce.dtype.size() == lane {
-                    return (reduce.reducer.rows)(x, inner, r1 - r0, out);
-                }
-                return self.reduce_lanes(reduce, x, r0, r1);
-            }
-            for row in r0..r1 {
-                let value = (reduce.memory.whole)(self.operands(reduce, row, r0, 0), inner);
-                self.put(reduce, value, row, r0);
-            }
+        let (x, to) = (self.address(&reduce.from, r0, r0), &reduce.to);
+        let rows = reduce.reducer.rows;
+        if to.row == lane && reduce.dtype.size() == lane {
+            // SAFETY: the caller's contract.
+            return unsafe { rows(x, inner, r1 - r0, self.address(to, r0, r0)) };
         }
-    }
-
-    /// As `reduce_rows`, of lanes from `x` on whose results are no lanes.
-    unsafe fn reduce_lanes(&self, reduce: &Reduce, x: *const u8, r0: usize, r1: usize) {
-        let (inner, lane) = (self.region.inner, self.region.lane);
         let mut held = [0u64; 64];
         for first in (r0..r1).step_by(held.len()) {
             let count = held.len().min(r1 - first);
             // SAFETY: the caller's contract; as many lanes fit.
             unsafe {
                 let results = held.as_mut_ptr().cast::<u8>();
-                (reduce.reducer.rows)(x.add((first - r0) * inner * lane), inner, count, results);
+                rows(x.add((first - r0) * inner * lane), inner, count, results);
                 for k in 0..count {
                     let at = results.add(k * lane);
                     let value = if lane == 8 { at.cast::<u64>().read() } else { at.cast::<u32>().read().into() };
