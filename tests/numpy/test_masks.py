@@ -40,6 +40,22 @@ def test_scalars_and_masks_made_of_comparisons():
     )
 
 
+def test_numbers_that_are_spread_over_a_mask():
+    x, mask = jnp.asarray(VALUES, "float32"), jnp.asarray(np.stack([MASK, ~MASK, ~MASK]))
+    row, column = np.where(mask, VALUES, 0), np.where(mask.T, VALUES[:, None], 0)
+    for f, mask, want in (
+        (lambda x, m: x * m, mask, row),
+        (lambda x, m: x[:, None] * m, mask.T, column),
+        (lambda x, m: m * x.reshape(6, 1), mask.T, column),
+        (ferrax.vmap(lambda x, m: x * m), mask.T, column),
+        (ferrax.vmap(lambda x, m: x * m, (None, 0)), mask, row),
+    ):
+        for way in (f, ferrax.jit(f)):
+            got = np.asarray(way(x, mask))
+            np.testing.assert_array_equal(got, want.astype(np.float32))
+            np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+
+
 def test_products_of_numbers_stay_products():
     """A mask that is spread, one that was a number before, and bfloat16: as in JAX."""
     x = jnp.asarray(VALUES, "float32")
@@ -48,6 +64,10 @@ def test_products_of_numbers_stay_products():
         lambda x: lax.mul(x, jnp.where(MASK, 1.0, 0.0)),
         lambda x: x.astype(jnp.bfloat16) * jnp.asarray(MASK),
         lambda x: x * False,
+        lambda x: x * jnp.asarray(MASK).astype(np.int32),
+        lambda x: x * jnp.asarray(MASK).astype(np.float16),
+        lambda x: ferrax.vmap(lambda x: x * jnp.asarray(MASK))(x)[0],
+        lambda x: ferrax.vmap(ferrax.vmap(lambda x, m: x * m, (None, 0)), (0, None))(x, MASK)[0],
     ):
         for way in (f, ferrax.jit(f)):
             assert np.isnan(np.asarray(way(x)).astype(np.float32)[0])

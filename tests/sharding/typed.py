@@ -458,6 +458,43 @@ specs = P("seq", None, reduced={"data"}), P(None, None, reduced={"seq", "data"})
 gather = jax.shard_map(gather, in_specs=specs[0], out_specs=specs[1])
 f = jax.jit(lambda a, b: jnp.einsum("btd,df->btf", a, gather(cast(b))))
 print(sh(f(a, b)), grads(f, a, b)[1])
+### gradients by reduced and unreduced values inside of shard_map @E((2, 2), ("x", "y"))
+w, x = put(ones(2), None), put(ones(8), ("x", "y"))
+cast = lambda v, *names, to="reduced": jax.lax.pcast(v, names, to=to)
+def due(loss):
+    def f(w, x):
+        w = cast(w, "x", "y")
+        g = jax.grad(loss)(w, x)
+        print(ty(w), ty(g) if loss in plain else "")
+        return jax.lax.psum(g, ("x", "y"))
+    run(jax.shard_map(f, in_specs=(P(None), P(("x", "y"))), out_specs=P()), w, x, text=60)
+def whole(loss):
+    run(jax.shard_map(jax.grad(loss), in_specs=(P(None), P(("x", "y"))), out_specs=P()), w, x, text=60)
+dot = lambda w, x: (w * x).sum()
+plain = [
+    dot,
+    lambda w, x: w @ x,
+    lambda w, x: (jnp.sin(w) * x).sum() + w @ x,
+    lambda w, x: (w[:1] * x).sum(),
+    lambda w, x: (jnp.exp(w.reshape(2, 1)) * x).sum(),
+    jax.jit(dot),
+    lambda w, x: jax.vmap(lambda a: (w * a).sum())(x).sum(),
+]
+for loss in (
+    *plain,
+    jax.checkpoint(lambda w, x: (jnp.sin(w) * x).sum()),
+    lambda w, x: jax.lax.cond(x[0] > -1, lambda w: w @ x, lambda w: 2 * (w * x).sum(), w),
+):
+    due(loss)
+    whole(lambda w, x: loss(cast(w, "x", "y"), x))
+    whole(lambda w, x: jax.lax.psum(loss(cast(w, "x", "y"), x), ("x", "y")))
+def terms(x):
+    g = jax.grad(lambda u: jax.lax.psum(u, ("x", "y")).sum())(cast(x, "x", "y", to="unreduced"))
+    print(ty(g))
+    return cast(g, "x", "y", to="varying")
+run(jax.shard_map(terms, in_specs=P(("x", "y")), out_specs=P(("x", "y"))), x, text=60)
+both = jax.jit(lambda w, x: jax.lax.psum(jax.grad(dot)(cast(w, "x", "y"), x), ("x", "y")))
+run(jax.shard_map(both, in_specs=(P(None), P(("x", "y"))), out_specs=P()), w, x, text=60)
 ### a rule for derivatives gets cotangents that are divided as results are @E((2, 2), ("data", "seq"))
 a, b = put(ones(8, 4, 2), "data", "seq", None), put(ones(2, 6), None, None)
 f = jax.custom_vjp(lambda a, b: jnp.einsum("btd,df->btf", a, b))

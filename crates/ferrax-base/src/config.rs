@@ -90,11 +90,19 @@ pub fn checks_numbers() -> bool {
     bits() & (1 << Flag::DebugNans as u64 | 1 << Flag::DebugInfs as u64) != 0
 }
 
+/// Whether types that say of sums that are due have been seen: rules ask who made an operation on one.
+static SUMS_ARE_DUE: AtomicBool = AtomicBool::new(false);
+
+/// Notes that there are types that say of sums that are due; for the rest of the process.
+pub fn note_due() {
+    SUMS_ARE_DUE.store(true, Relaxed);
+}
+
 /// Whether operations say on this thread who made them, when it was not the user.
 #[inline]
 pub fn tells_makers() -> bool {
     const ANY: u64 = 1 << Flag::DebugNans as u64 | 1 << Flag::DebugInfs as u64 | 1 << Flag::Explicit as u64;
-    bits() & ANY != 0
+    bits() & ANY != 0 || SUMS_ARE_DUE.load(Relaxed)
 }
 
 /// Everything that changes what tracing produces; part of every trace cache's key.

@@ -192,7 +192,8 @@ impl Body<'_> {
         Some(self.b.push(Kind::Reduce { op, axes: axes.into_iter().collect() }, &[x], Type::new(dtype, &out)))
     }
 
-    /// A product of a value with another one that has the contracted axis, over the first or the last axis of each.
+    /// A product of a value with another one that has the contracted axis, over the first or the last axis of each, for each
+    /// index of another axis that both have, or by itself.
     fn product(&mut self) -> Option<ValueId> {
         let dtype = DTYPES[self.width][pick(self.rng, &[0, 0, 2])];
         let x = self.value(Some(dtype));
@@ -201,16 +202,22 @@ impl Body<'_> {
         let &k = shape.get(axis)?;
         let mut other = vec![k];
         (0..self.rng.below(2)).for_each(|_| other.push(1 + self.rng.below(4)));
-        let at = if self.rng.below(2) == 0 { 0 } else { other.len() - 1 };
+        let mut at = if self.rng.below(2) == 0 { 0 } else { other.len() - 1 };
         other.swap(0, at);
+        let mut dims = DotDims { lhs_contract: [axis][..].into(), ..DotDims::default() };
+        if shape.len() == 2 && self.rng.below(2) == 0 {
+            let place = self.rng.below(other.len() + 1);
+            other.insert(place, shape[1 - axis]);
+            at += usize::from(place <= at);
+            (dims.lhs_batch, dims.rhs_batch) = ([1 - axis][..].into(), [place][..].into());
+        }
+        dims.rhs_contract = [at][..].into();
         let y = self.of_type(&Type::new(dtype, &other));
-        let free = |shape: &[usize], axis: usize| {
-            let mut free = shape.to_vec();
-            free.remove(axis);
-            free
+        let batch: Vec<usize> = dims.lhs_batch.iter().map(|&a| shape[a]).collect();
+        let free = |shape: &[usize], batch: &[usize], axis: usize| -> Vec<usize> {
+            (0..shape.len()).filter(|a| *a != axis && !batch.contains(a)).map(|a| shape[a]).collect()
         };
-        let out = [free(&shape, axis), free(&other, at)].concat();
-        let dims = DotDims { lhs_contract: [axis][..].into(), rhs_contract: [at][..].into(), ..DotDims::default() };
+        let out = [batch, free(&shape, &dims.lhs_batch, axis), free(&other, &dims.rhs_batch, at)].concat();
         Some(self.b.push(Kind::Dot(Box::new(dims)), &[x, y], Type::new(dtype, &out)))
     }
 
@@ -761,6 +768,47 @@ proptest! {
             graph.param_types().iter().map(|t| Array::tame(&mut rng, t.dtype, &t.shape).buffer()).collect();
         let program = check(graph, &body, &args);
         let fits = common::has_machine() && (width == 0 || cfg!(target_arch = "x86_64"));
+        prop_assert!(!fits || program.kernels().contains("loop in registers"), "{}", program.kernels());
+    }
+
+    /// A product of a matrix and a vector in each of some batches, whose axis may be anywhere.
+    #[test]
+    fn batches_of_products_of_few_elements(
+        seed: u64, p in 1usize..7, n in 1usize..5, at in 0usize..3, behind: bool, turned: bool, width in 0usize..2,
+    ) {
+        let mut rng = Rng(seed);
+        let d = DTYPES[width][0];
+        let ty = |shape: &[usize]| Type::new(d, shape);
+        let mut matrices = vec![n, n];
+        matrices.insert(at, p);
+        let vectors = if behind { [n, p] } else { [p, n] };
+        let mut axes: Vec<usize> = (0..3).filter(|&a| a != at).collect();
+        if turned {
+            axes.swap(0, 1);
+        }
+        let dims = DotDims {
+            lhs_batch: [at][..].into(),
+            rhs_batch: [usize::from(behind)][..].into(),
+            lhs_contract: axes[1..].into(),
+            rhs_contract: [usize::from(!behind)][..].into(),
+            ..DotDims::default()
+        };
+        let mut b = Builder::new([ty(&matrices), ty(&vectors)]);
+        let all: Vec<ValueId> = b.params().collect();
+        let product = b.push(Kind::Dot(Box::new(dims)), &all, ty(&[p, n]));
+        let order = if behind { [1, 0] } else { [0, 1] };
+        let next = b.push(Kind::Transpose(order[..].into()), &[product], ty(&vectors));
+        let next = b.unary(UnaryOp::Sin, next);
+        let body = Arc::new(b.finish(&[next, product]));
+        let mut b = Builder::new([ty(&matrices), ty(&vectors)]);
+        let all: Vec<ValueId> = b.params().collect();
+        let kind = Kind::Scan { body: body.clone(), length: 4, reverse: false, consts: 1, carry: 1 };
+        let outs = b.push_many(kind, &all, &[ty(&vectors), ty(&[4, p, n])]);
+        let graph = b.finish(&outs);
+        let args: Vec<Buffer> =
+            graph.param_types().iter().map(|t| Array::tame(&mut rng, t.dtype, &t.shape).buffer()).collect();
+        let program = check(graph, &body, &args);
+        let fits = common::has_machine() && (width == 0 || cfg!(target_arch = "x86_64")) && p * n * n <= 64;
         prop_assert!(!fits || program.kernels().contains("loop in registers"), "{}", program.kernels());
     }
 }

@@ -8,9 +8,10 @@
 //! Source: JAX's "Explicit sharding". Read next: `python/ferrax/sharding/_typed.py`, which has the rules.
 
 use crate::device::DeviceId;
+use crate::manual;
 use crate::op::OpRef;
 use crate::value::Value;
-use ferrax_base::config::{Flag, trace_key};
+use ferrax_base::config::{Flag, note_due, trace_key};
 use ferrax_base::fork::Lock;
 use ferrax_base::source::is_making;
 use ferrax_base::{Aval, Result};
@@ -33,6 +34,9 @@ pub struct Host {
     pub place: fn(u32) -> Result<Option<DeviceId>>,
 }
 
+/// Names of axes of a mesh.
+pub type Axes = SmallVec<[Arc<str>; 1]>;
+
 static HOST: OnceLock<Host> = OnceLock::new();
 
 /// Installs the host; the first call counts.
@@ -40,23 +44,40 @@ pub fn set_host(host: Host) {
     let _ = HOST.set(host);
 }
 
-/// What is printed of a number: what divides each axis, and what follows the type.
+/// What is printed of a number: what divides each axis, and the sums that are due.
 #[derive(Clone, Debug)]
 struct Text {
     axes: Vec<Option<Box<str>>>,
-    marks: Box<str>,
+    due: Due,
     /// The sharding and its mesh, as the dialect `sdy` of MLIR writes them.
     sdy: (Box<str>, Box<str>),
+}
+
+/// The axes of the mesh that a type says sums to be due over: of the value, or of what its gradient is made of.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs)]
+pub struct Due {
+    pub unreduced: Vec<String>,
+    pub reduced: Vec<String>,
+}
+
+impl Due {
+    fn is_none(&self) -> bool {
+        self.unreduced.is_empty() && self.reduced.is_empty()
+    }
 }
 
 /// By number, from 1 on. They stay for the process.
 static TEXTS: Lock<Vec<Arc<Text>>> = Lock::new(Vec::new());
 
 /// A new number; the host keeps equal shardings apart.
-pub fn intern(axes: Vec<Option<String>>, marks: String, sdy: (String, String)) -> u32 {
+pub fn intern(axes: Vec<Option<String>>, due: Due, sdy: (String, String)) -> u32 {
     let axes = axes.into_iter().map(|a| a.map(String::into_boxed_str)).collect();
+    if !due.is_none() {
+        note_due();
+    }
     let mut texts = TEXTS.lock();
-    texts.push(Arc::new(Text { axes, marks: marks.into(), sdy: (sdy.0.into(), sdy.1.into()) }));
+    texts.push(Arc::new(Text { axes, due, sdy: (sdy.0.into(), sdy.1.into()) }));
     texts.len() as u32
 }
 
@@ -69,23 +90,33 @@ pub fn sdy(spread: u32) -> Option<(String, String)> {
     text_of(spread).map(|t| (t.sdy.0.to_string(), t.sdy.1.to_string()))
 }
 
-/// The type as programs print it, `f32[8@x,4]`.
+/// The type as programs print it, `f32[8@x,4]{V:y}`.
 pub fn text(aval: &Aval) -> String {
-    match text_of(aval.spread) {
-        Some(text) => {
-            let dims = aval.shape.iter().map(ToString::to_string);
-            format!("{}[{}]{}", aval.dtype.short_name(), joined(dims, &text), text.marks)
-        }
-        None => aval.to_string(),
+    if aval.spread == 0 && aval.vary == 0 {
+        return aval.to_string();
     }
+    let (dims, marks) = sizes(aval, aval.shape.iter().map(ToString::to_string));
+    format!("{}[{dims}]{marks}", aval.dtype.short_name())
 }
 
-/// Sizes of axes with what divides them, and what follows the type.
-pub fn sizes(spread: u32, dims: impl Iterator<Item = String>) -> (String, String) {
-    match text_of(spread) {
-        Some(text) => (joined(dims, &text), text.marks.to_string()),
-        None => (dims.collect::<Vec<_>>().join(","), String::new()),
-    }
+/// Sizes of a type's axes with what divides them, and what it says of manual axes and of sums that are due: `{V:x, U:y}`.
+pub fn sizes(aval: &Aval, dims: impl Iterator<Item = String>) -> (String, String) {
+    let text = text_of(aval.spread);
+    let due = text.as_ref().map_or_else(Due::default, |t| t.due.clone());
+    let mut varies: Vec<String> = manual::names(aval.vary).iter().map(ToString::to_string).collect();
+    varies.retain(|n| !due.unreduced.contains(n));
+    let reduced = due.reduced.into_iter().filter(|n| !varies.contains(n)).collect();
+    let one = |(letter, names): (char, Vec<String>)| match &*names {
+        [] => None,
+        [name] => Some(format!("{letter}:{name}")),
+        names => Some(format!("{letter}:({})", names.join(","))),
+    };
+    let said: Vec<String> = [('V', varies), ('U', due.unreduced), ('R', reduced)].into_iter().filter_map(one).collect();
+    let dims = match text {
+        Some(text) => joined(dims, &text),
+        None => dims.collect::<Vec<_>>().join(","),
+    };
+    (dims, if said.is_empty() { String::new() } else { format!("{{{}}}", said.join(", ")) })
 }
 
 fn joined(dims: impl Iterator<Item = String>, text: &Text) -> String {
@@ -120,7 +151,7 @@ pub fn of_place(device: DeviceId, rank: usize) -> u32 {
 /// Notes in the types of an operation's results how they are divided. Errors when it has to be told.
 #[inline]
 pub fn note(op: &OpRef, args: &[Aval], outs: &mut [Aval]) -> Result<()> {
-    if Flag::Explicit.get() {
+    if Flag::Explicit.get() || args.iter().any(|a| is_marked(a.spread)) || marks_results(op) {
         return noted(op, args, outs);
     }
     // axes are of another type here: types say nothing of them
@@ -202,8 +233,24 @@ fn noted(op: &OpRef, args: &[Aval], outs: &mut [Aval]) -> Result<()> {
 }
 
 /// Whether the type of this number says of manual axes that a sum over them is due, of the value or of its gradient.
+#[inline]
 pub fn is_marked(spread: u32) -> bool {
-    text_of(spread).is_some_and(|t| !t.marks.is_empty())
+    spread != 0 && text_of(spread).is_some_and(|t| !t.due.is_none())
+}
+
+/// The operations that change nothing but what the type says of sums that are due.
+pub const MARKING: [&str; 2] = ["preduced", "vary_unreduced_cast_p"];
+
+/// Whether types of results say of sums that are due what those of operands do not.
+pub fn marks_results(op: &OpRef) -> bool {
+    MARKING.contains(&op.name())
+}
+
+/// Of these axes, the ones that the type of this number says sums to be due over, as `kind` picks them, and the others.
+pub fn due_over(spread: u32, kind: fn(&Due) -> &[String], axes: &[Arc<str>]) -> (Axes, Axes) {
+    let text = if spread == 0 { None } else { text_of(spread) };
+    let is_due = |axis: &&Arc<str>| text.as_ref().is_some_and(|t| kind(&t.due).iter().any(|n| **n == ***axis));
+    (axes.iter().filter(is_due).cloned().collect(), axes.iter().filter(|a| !is_due(a)).cloned().collect())
 }
 
 /// The numbers of an operation's results inside of a function that is mapped over a mesh, 0 where they say nothing of
@@ -215,10 +262,20 @@ pub fn marks(op: &OpRef, args: &[Aval]) -> Result<Vec<u32>> {
     match HOST.get() {
         Some(host) if op.subjaxprs().is_empty() => {
             let found = results(host, op, args, &outs)?;
-            Ok(found.into_iter().map(|n| if is_marked(n) { n } else { 0 }).collect())
+            Ok(found.into_iter().map(marked_alone).collect())
         }
-        _ => Ok(vec![0; outs.len()]),
+        Some(_) => Ok(op.abstract_eval(&refs)?.into_iter().map(|out| marked_alone(out.spread)).collect()),
+        None => Ok(vec![0; outs.len()]),
     }
+}
+
+fn marked_alone(spread: u32) -> u32 {
+    if is_marked(spread) { spread } else { 0 }
+}
+
+/// The number of a type; 0 where it says of sums that are due.
+pub fn without_marks(spread: u32) -> u32 {
+    spread - marked_alone(spread)
 }
 
 /// The sharding over a program's devices that a type says; `None` if it says none.

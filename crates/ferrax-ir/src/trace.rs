@@ -461,6 +461,11 @@ pub fn manual_bit(name: &str) -> u32 {
     AXES.with_borrow(|axes| axes.iter().rev().find(|a| &*a.name == name).map_or(0, |a| a.manual))
 }
 
+/// Whether a trace maps over the innermost manual axis in force: its values have types that say what sums are due.
+pub fn is_innermost_manual(id: TraceId) -> bool {
+    AXES.with_borrow(|axes| axes.iter().rev().find(|a| a.manual != 0).is_some_and(|a| a.trace.id() == id))
+}
+
 /// The bits of the manual axes in force that are further out than a trace: what its values may vary over. Not one that is
 /// in force further in, too: there a program that the trace records is being mapped over it, and is outside of it.
 pub fn manual_outside(id: TraceId) -> u32 {

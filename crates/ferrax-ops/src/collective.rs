@@ -14,9 +14,10 @@ use crate::reduce::{reduce_max, reduce_min};
 use crate::shape::{iota, reshape};
 use crate::slice::index_in_dim;
 use ferrax_base::{Aval, DType, Result, Shape, bail, error};
-use ferrax_ir::manual::Vary;
+use ferrax_ir::manual::{self, Vary};
 use ferrax_ir::op::{BatchAxis, BatchDims};
 use ferrax_ir::params::split_tuple;
+use ferrax_ir::spread::due_over;
 use ferrax_ir::trace::{bind1, manual_bit};
 use ferrax_ir::{Avals, Def, Effects, OpRef, Param, ParamValue, Slot, Special, Tangents, Value, Values, bind};
 use ferrax_transform::structural::{broadcast_batch, linear_jvp, move_axis, reduce_sum, transpose};
@@ -30,6 +31,8 @@ pub static PRIMITIVES: &[&dyn crate::registry::Primitive] = &[
     &PMAX,
     &PMIN,
     &PVARY,
+    &PREDUCED,
+    &VARY_UNREDUCED,
     &ALL_GATHER,
     &REDUCE_SCATTER,
     &ALL_TO_ALL,
@@ -184,8 +187,11 @@ across!(
     PSUM_INVARIANT, psum_invariant, "psum_invariant", "Sum over manual axes, the same all over them.",
     vary: invariant,
     jvp: Slot::Rule(linear_jvp),
-    transpose: Slot::Rule(|_, p, cts, _| {
-        Ok(smallvec![cts[0].as_ref().map(|ct| pvary(ct, p.axes.clone())).transpose()?])
+    transpose: Slot::Rule(|_, p, cts, args| {
+        let Some(ct) = &cts[0] else { return Ok(smallvec![None]) };
+        // over axes that the operand is unreduced over its cotangent is reduced
+        let (due, rest) = due_over(args[0].aval().spread, |d| &d.unreduced, &p.axes.0);
+        Ok(smallvec![Some(pvary(&preduced(ct, AxisNames(due))?, AxisNames(rest))?)])
     }),
     batch: |x, dim, size| match dim {
         Some(d) => reduce_sum(x, &[d]),
@@ -211,40 +217,70 @@ pub fn psum(x: &Value, axes: AxisNames) -> Result<Value> {
     psum_invariant(&plain_psum(x, AxisNames(plain))?, AxisNames(checked))
 }
 
-/// The operand, which counts as varying over manual axes from now on.
-pub static PVARY: Def<Across> = Def {
-    name: "pvary",
-    doc: "The operand, which counts as varying over manual axes from now on.",
-    arity: Some(1),
-    shape: |_, args| Ok(smallvec![args[0].clone()]),
-    jvp: Slot::Rule(linear_jvp),
-    transpose: Slot::Rule(|_, p, cts, _| {
-        Ok(smallvec![cts[0].as_ref().map(|ct| psum_invariant(ct, p.axes.clone())).transpose()?])
-    }),
-    batch: Slot::Rule(|op, p, axis, args, dims| {
-        let Some(rest) = p.axes.without(axis) else { return pass(op, args, dims) };
-        Ok((smallvec![pvary(&args[0], rest)?], smallvec![dims[0]]))
-    }),
-    simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(FROM_KERNEL),
-    kernel: Slot::None(BOUND_BY_VMAP),
-    reference: Slot::None(BOUND_BY_VMAP),
-    special: Special {
-        eager: Some(|op, p, _| Err(unbound(&p.axes.0[0], op.name()))),
-        effects: Some(|_| Effects::NAMED_AXIS),
-        axes: Some(|p| &p.axes.0),
-        vary: Some(|p, operands| Vary { operands: 0, results: operands | bits(&p.axes.0) }),
-        ..Special::NONE
-    },
-};
+/// Writes the block of an identity that changes what types say of manual axes, and the function that binds it.
+macro_rules! cast {
+    ($NAME:ident, $fun:ident, $name:literal, $doc:literal, vary: $vary:expr, transpose: $transpose:expr) => {
+        #[doc = $doc]
+        pub static $NAME: Def<Across> = Def {
+            name: $name,
+            doc: $doc,
+            arity: Some(1),
+            shape: |_, args| Ok(smallvec![args[0].clone()]),
+            jvp: Slot::Rule(linear_jvp),
+            transpose: Slot::Rule(|_, p, cts, args| {
+                let pull: fn(&Value, &Across, &Aval) -> Result<Value> = $transpose;
+                Ok(smallvec![cts[0].as_ref().map(|ct| pull(ct, p, &args[0].aval())).transpose()?])
+            }),
+            batch: Slot::Rule(|op, p, axis, args, dims| {
+                let Some(rest) = p.axes.without(axis) else { return pass(op, args, dims) };
+                Ok((smallvec![$fun(&args[0], rest)?], smallvec![dims[0]]))
+            }),
+            simplify: Slot::None(NO_REWRITE),
+            stablehlo: Slot::None(FROM_KERNEL),
+            kernel: Slot::None(BOUND_BY_VMAP),
+            reference: Slot::None(BOUND_BY_VMAP),
+            special: Special {
+                eager: Some(|op, p, _| Err(unbound(&p.axes.0[0], op.name()))),
+                effects: Some(|_| Effects::NAMED_AXIS),
+                axes: Some(|p| &p.axes.0),
+                vary: Some(|p, operands| ($vary)(&p.axes.0, operands)),
+                ..Special::NONE
+            },
+        };
 
-/// The operand, which counts as varying over manual axes from now on.
-pub fn pvary(x: &Value, axes: AxisNames) -> Result<Value> {
-    if axes.0.is_empty() {
-        return Ok(x.clone());
-    }
-    bind1(&OpRef::new(&PVARY, Across { axes }), std::slice::from_ref(x))
+        #[doc = $doc]
+        pub fn $fun(x: &Value, axes: AxisNames) -> Result<Value> {
+            if axes.0.is_empty() {
+                return Ok(x.clone());
+            }
+            bind1(&OpRef::new(&$NAME, Across { axes }), std::slice::from_ref(x))
+        }
+    };
 }
+
+cast!(
+    PVARY, pvary, "pvary", "The operand, which counts as varying over manual axes from now on.",
+    vary: |axes, operands| Vary { operands: 0, results: operands | bits(axes) },
+    transpose: |ct, p, operand| {
+        // over axes that the operand is reduced over its cotangent is the sum's terms
+        let (due, rest) = due_over(operand.spread, |d| &d.reduced, &p.axes.0);
+        psum_invariant(&vary_unreduced(ct, AxisNames(due))?, AxisNames(rest))
+    }
+);
+cast!(
+    PREDUCED, preduced, "preduced", "The operand, whose gradient is due over manual axes from now on.",
+    vary: |_, operands| Vary { operands: 0, results: operands },
+    transpose: |ct, p, _| {
+        let varies = manual::of(ct);
+        psum_invariant(ct, AxisNames(p.axes.0.iter().filter(|n| manual_bit(n) & varies != 0).cloned().collect()))
+    }
+);
+cast!(
+    VARY_UNREDUCED, vary_unreduced, "vary_unreduced_cast_p",
+    "The operand, which counts as terms of a sum that is due over manual axes from now on.",
+    vary: varying,
+    transpose: |ct, p, _| manual::widen(ct, bits(&p.axes.0))
+);
 
 /// As [`pvary`], over the axes of these bits.
 pub(crate) fn widen(x: &Value, bits: u32) -> Result<Value> {

@@ -102,7 +102,7 @@ impl ShapedArray {
     fn str_short(&self, short_dtypes: bool, mesh_axis_types: bool) -> String {
         let _ = mesh_axis_types; // axes are shown by their names
         if short_dtypes {
-            ferrax_base::symbolic::named(ferrax_ir::spread::text(&self.0)) + &varying(self.0.vary)
+            ferrax_base::symbolic::named(ferrax_ir::spread::text(&self.0))
         } else {
             LongAval(&self.0.with_weak(false)).to_string()
         }
@@ -175,15 +175,6 @@ impl ShapedArray {
         }
         let args = (self.shape(py)?, self.dtype(py)?).into_pyobject(py)?;
         Ok((args, kwargs))
-    }
-}
-
-/// The manual axes over which a value varies, as types show them: `{V:x}`.
-pub fn varying(bits: u32) -> String {
-    match &*ferrax_ir::manual::names(bits) {
-        [] => String::new(),
-        [name] => format!("{{V:{name}}}"),
-        names => format!("{{V:({})}}", names.join(",")),
     }
 }
 

@@ -148,7 +148,23 @@ fn enter_default_place(place: Option<PyPlace>) -> i64 {
 /// The value, which counts as varying over manual axes.
 #[pyfunction]
 fn pvary(x: PyValue, names: Vec<String>) -> PyResult<PyValue> {
-    ferrax_ops::collective::pvary(&x.0, AxisNames(names.into_iter().map(Arc::from).collect())).py().map(PyValue)
+    ferrax_ops::collective::pvary(&x.0, axis_names(names)).py().map(PyValue)
+}
+
+/// The value, whose gradient is due over manual axes.
+#[pyfunction]
+fn preduced(x: PyValue, names: Vec<String>) -> PyResult<PyValue> {
+    ferrax_ops::collective::preduced(&x.0, axis_names(names)).py().map(PyValue)
+}
+
+/// The value, which counts as terms of a sum that is due over manual axes.
+#[pyfunction]
+fn vary_unreduced(x: PyValue, names: Vec<String>) -> PyResult<PyValue> {
+    ferrax_ops::collective::vary_unreduced(&x.0, axis_names(names)).py().map(PyValue)
+}
+
+fn axis_names(names: Vec<String>) -> AxisNames {
+    AxisNames(names.into_iter().map(Arc::from).collect())
 }
 
 /// The named axes of these that are manual and checked.
@@ -206,6 +222,8 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(sharding_of, m)?)?;
     m.add_function(wrap_pyfunction!(enter_default_place, m)?)?;
     m.add_function(wrap_pyfunction!(pvary, m)?)?;
+    m.add_function(wrap_pyfunction!(preduced, m)?)?;
+    m.add_function(wrap_pyfunction!(vary_unreduced, m)?)?;
     m.add_function(wrap_pyfunction!(checked_axes, m)?)?;
     m.add_function(wrap_pyfunction!(marked, m)?)?;
     m.add_function(wrap_pyfunction!(map_flat, m)?)

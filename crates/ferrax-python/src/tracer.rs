@@ -94,9 +94,8 @@ pub struct LongAval<'a>(pub &'a Aval);
 impl fmt::Display for LongAval<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dims = self.0.shape.iter().map(|d| ferrax_base::symbolic::text(*d as i64));
-        let (dims, marks) = ferrax_ir::spread::sizes(self.0.spread, dims);
-        write!(f, "{}{}[{dims}]{marks}", if self.0.weak { "~" } else { "" }, self.0.dtype.name())?;
-        f.write_str(&crate::aval::varying(self.0.vary))
+        let (dims, marks) = ferrax_ir::spread::sizes(self.0, dims);
+        write!(f, "{}{}[{dims}]{marks}", if self.0.weak { "~" } else { "" }, self.0.dtype.name())
     }
 }
 

@@ -5,7 +5,7 @@ use crate::structural::{broadcast_batch, move_axis};
 use ferrax_base::config::checks_numbers;
 use ferrax_base::{Aval, Error, ErrorKind, Result, bail, error};
 use ferrax_ir::op::BatchAxis;
-use ferrax_ir::trace::{AxisGuard, CurrentGuard, MappingGuard, works_across};
+use ferrax_ir::trace::{AxisGuard, CurrentGuard, MappingGuard, is_innermost_manual, works_across};
 use ferrax_ir::{
     DebugInfo, Mapped, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value, Values, bind, manual, spread,
 };
@@ -173,7 +173,8 @@ impl BatchTrace {
     fn marks(&self, op: &OpRef, args: &[Value]) -> Result<Vec<u32>> {
         let marked =
             |v: &Value| matches!(v, Value::Tracer(t) if self.owns(t.trace()) && spread::is_marked(t.aval().spread));
-        if self.axis.manual == 0 || op.is_unrecorded() || !args.iter().any(marked) {
+        let says = || !op.subjaxprs().is_empty() || (spread::marks_results(op) && is_innermost_manual(self.id));
+        if self.axis.manual == 0 || op.is_unrecorded() || !(args.iter().any(marked) || says()) {
             return Ok(Vec::new());
         }
         spread::marks(op, &args.iter().map(Value::aval).collect::<SmallVec<[Aval; 4]>>())

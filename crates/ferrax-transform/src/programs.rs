@@ -379,8 +379,11 @@ pub fn batch_jaxpr(jaxpr: &JaxprRef, axis: &BatchAxis, batched: &[bool], force: 
                 if b {
                     a = spread::with_axis(a, 0, axis.size, axis.spread);
                 }
-                // outside of the axis nothing varies over it
-                a.vary &= !axis.manual;
+                if axis.manual != 0 {
+                    // outside of the axis nothing varies over it, and no sums over it are due
+                    a.vary &= !axis.manual;
+                    a.spread = spread::without_marks(a.spread);
+                }
                 a
             })
             .collect();

@@ -7,7 +7,7 @@ from typing import Any
 from ferrax import _ferrax, tree_util
 from ferrax._ferrax import lax as _lax
 from ferrax.lax._axis_names import names_of
-from ferrax.sharding._marks import marked, marks_of, not_varying, state
+from ferrax.sharding._marks import not_varying, reduced_over, state
 
 __all__ = ["pcast"]
 
@@ -88,11 +88,6 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
             raise ValueError(f"Unsupported pcast from={have}, to={to!r}")
         if to == "varying":
             return _ferrax.pvary(leaf, checked)
-        unreduced, reduced = marks_of(aval)
-        return marked(
-            leaf,
-            unreduced | set(checked) if to == "unreduced" else unreduced,
-            reduced | set(checked) if to == "reduced" else reduced,
-        )
+        return reduced_over(leaf, checked) if to == "reduced" else _ferrax.vary_unreduced(leaf, checked)
 
     return tree_util.tree_map(one, x)

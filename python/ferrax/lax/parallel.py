@@ -17,7 +17,7 @@ from ferrax import _ferrax, tree_util
 from ferrax._ferrax import Array, lax as _lax
 from ferrax.lax._axis_names import groups_of, in_order_of_mesh, names_of
 from ferrax.lax._pcast import pcast as pcast
-from ferrax.sharding._marks import marked, marks_of
+from ferrax.sharding._marks import marks_of, reduced_over
 
 __all__ = [
     "all_gather",
@@ -305,11 +305,9 @@ def all_gather(
         leaf = jnp.asarray(leaf)
         at = _axis(axis, leaf.ndim + (not tiled), "all_gather")
         if same:
-            unreduced, reduced = marks_of(_ferrax.typeof(leaf))
             stacked = jnp.moveaxis(_gathered_once(leaf, axis_name), 0, at)
             out = _merged(stacked, at) if tiled else stacked
-            reduced |= frozenset(names if to == "reduced" else ())
-            return marked(out, unreduced, reduced) if unreduced or reduced else out
+            return reduced_over(out, names) if to == "reduced" else out
         if groups is not None:
             stacked = jnp.moveaxis(_members(leaf, axis_name, groups), 0, at)
             return _merged(stacked, at) if tiled else stacked
@@ -329,6 +327,7 @@ def _gathered_once(x: Array, axis_name: Any) -> Array:
         return _gathered_once(x.astype(np.uint8), axis_name) != 0
     rows = jnp.arange(axis_size(axis_name)).reshape(-1, *(1,) * x.ndim)
     nothing = jnp.asarray(-0.0 if jnp.issubdtype(x.dtype, jnp.inexact) else 0, x.dtype)
+    nothing = reduced_over(nothing, sorted(marks_of(_ferrax.typeof(x))[1]))
     total: Array = psum(jnp.where(rows == axis_index(axis_name), x, nothing), axis_name)
     return total
 

@@ -13,6 +13,9 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
+from ferrax import dtypes
 from ferrax.sharding._entries import ShardingTypeError
 from ferrax.sharding._manual import names_in_force
 from ferrax.sharding._spec import PartitionSpec, entry_names
@@ -51,9 +54,9 @@ _LINEAR = frozenset(
 )
 #: Operations across manual axes, which have their names as a parameter.
 _COLLECTIVE = frozenset(
-    ["psum", "psum_invariant", "pvary", "pmax", "pmin", "reduce_scatter", "all_gather", "all_to_all", "ppermute"]
+    ["psum", "psum_invariant", "pvary", "preduced", "vary_unreduced_cast_p", "pmax", "pmin", "reduce_scatter", "all_gather", "all_to_all", "ppermute"]
 )
-_BINARY = frozenset(["add", "sub", "add_any"])
+_BINARY = frozenset(["add", "sub"])
 
 
 class _State(threading.local):
@@ -116,7 +119,8 @@ def due(eqn: Any, specs: Sequence[PartitionSpec | None]) -> tuple[Axes, Axes]:
       ShardingTypeError: operands are due over different axes.
       NotImplementedError: the operation is not linear in a sum that is due.
     """
-    if all(s is None or not (s.unreduced or s.reduced) for s in specs):
+    casts = eqn.primitive.name in ("preduced", "vary_unreduced_cast_p")
+    if not casts and all(s is None or not (s.unreduced or s.reduced) for s in specs):
         return _NONE, _NONE
     unreduced = [_NONE if s is None else s.unreduced for s in specs]
     reduced = [_NONE if s is None else s.reduced for s in specs]
@@ -124,7 +128,8 @@ def due(eqn: Any, specs: Sequence[PartitionSpec | None]) -> tuple[Axes, Axes]:
     if across:
         return _after_collective(eqn, across, unreduced[0], reduced[0])
     if eqn._made:
-        return _common(unreduced), _common(reduced)
+        terms = _of_made(unreduced)
+        return terms, _of_made(reduced) - terms
     return _sums(eqn, unreduced, reduced), _reductions(eqn, specs, reduced)
 
 
@@ -137,6 +142,10 @@ def _across(eqn: Any) -> Axes:
 
 def _after_collective(eqn: Any, across: Axes, unreduced: Axes, reduced: Axes) -> tuple[Axes, Axes]:
     """What is left to say after a collective: a sum is due no longer, what was the same everywhere may vary."""
+    if eqn.primitive.name == "preduced":
+        return unreduced, reduced | across
+    if eqn.primitive.name == "vary_unreduced_cast_p":
+        return unreduced | across, reduced - across
     if unreduced & across and not eqn.primitive.name.startswith(("psum", "reduce_scatter")):
         raise NotImplementedError(f"unreduced rule for {eqn.primitive.name} is not implemented: sum the operand before")
     if eqn.primitive.name == "pvary":
@@ -144,15 +153,22 @@ def _after_collective(eqn: Any, across: Axes, unreduced: Axes, reduced: Axes) ->
     return unreduced - across, reduced - across
 
 
-def _common(axes: Sequence[Axes]) -> Axes:
+def _of_made(axes: Sequence[Axes]) -> Axes:
+    """What results say of an operation that differentiation made: inside of maps all that operands say.
+
+    What a user writes there has been checked, so that the others are weights; a sum's cotangents are all its terms.
+    """
+    every = _NONE.union(*axes)
     first = axes[0]
-    return first if all(a == first for a in axes) else _NONE
+    return every if every <= frozenset(names_in_force()) or all(a == first for a in axes) else _NONE
 
 
 def _sums(eqn: Any, axes: Sequence[Axes], reduced: Sequence[Axes]) -> Axes:
     name = eqn.primitive.name
     if not any(axes):
         return _NONE
+    if name == "add_any":
+        return _of_made(axes)  # where nothing has been added yet there are zeros
     if name in _BINARY:
         x, y = axes
         if x and y and x != y:
@@ -204,8 +220,12 @@ def _reductions(eqn: Any, specs: Sequence[PartitionSpec | None], reduced: Sequen
         raise ShardingTypeError(f"All inputs should be reduced across the same mesh axes. Got specs: {found}")
     (axes,) = found
     if axes <= frozenset(names_in_force()):
-        # a reduced value that meets another one is made to vary as that does
-        return axes if all(own for v, own in zip(eqn.invars, reduced, strict=True) if v.aval.shape) else _NONE
+        # a reduced value that meets one that varies is made to vary, too; places and masks have no gradients
+        others = [v.aval for v, own in zip(eqn.invars, reduced, strict=True) if not own and _has_gradient(v.aval)]
+        for aval in others:
+            if not axes & aval.vma:
+                raise _replicated(aval, axes)
+        return _NONE if others else axes
     for v, spec, own in zip(eqn.invars, specs, reduced, strict=True):
         if spec is None or own or not v.aval.shape:
             continue
@@ -216,8 +236,16 @@ def _reductions(eqn: Any, specs: Sequence[PartitionSpec | None], reduced: Sequen
                 f"jax.P(...))`. Got input type: {v.aval} and reduced spec: {axes}"
             )
         if not spec.unreduced:
-            raise ShardingTypeError(
-                "Inputs cannot be replicated on the same axes that another input is reduced on. Got input type: "
-                f"{v.aval} and reduced spec: {axes}"
-            )
+            raise _replicated(v.aval, axes)
     return axes
+
+
+def _has_gradient(aval: Any) -> bool:
+    return dtypes.issubdtype(aval.dtype, np.inexact)
+
+
+def _replicated(aval: Any, axes: Axes) -> ShardingTypeError:
+    return ShardingTypeError(
+        "Inputs cannot be replicated on the same axes that another input is reduced on. Got input type: "
+        f"{aval} and reduced spec: {axes}"
+    )

@@ -16,7 +16,7 @@ from ferrax.sharding._context import get_abstract_mesh
 from ferrax.sharding._named import NamedSharding
 from ferrax.sharding._spec import PartitionSpec
 
-__all__ = ["marked", "marks_of", "not_varying", "state", "without_marks"]
+__all__ = ["marked", "marks_of", "not_varying", "reduced_over", "state", "without_marks"]
 
 Axes = frozenset[Any]
 _NONE: Axes = frozenset()
@@ -47,6 +47,11 @@ def marked(x: Any, unreduced: Axes, reduced: Axes) -> Any:
         return x
     spec = PartitionSpec(*(None,) * x.ndim, unreduced=unreduced, reduced=reduced)
     return _ferrax.marked(x, number_of(NamedSharding(mesh, spec)) if unreduced or reduced else 0)
+
+
+def reduced_over(x: Any, axes: Sequence[Any]) -> Any:
+    """The value, whose gradient is due over manual axes; a constant becomes a value of the map for its type to say so."""
+    return _ferrax.preduced(_ferrax.marked(x, _ferrax.typeof(x)._spread), [str(a) for a in axes]) if axes else x
 
 
 def without_marks(sharding: NamedSharding) -> NamedSharding:

@@ -21,7 +21,7 @@ use ferrax_ir::reference::RefTensor;
 use ferrax_ir::trace::bind1;
 use ferrax_ir::{Atom, Def, Lit, OpRef, Slot, Special, Tangents, TransposeArg, Value};
 use ferrax_loops::{BinaryOp, Builder, CompareOp, UnaryOp, ValueId};
-use ferrax_transform::structural::{Axes, BROADCAST_IN_DIM, BroadcastInDim};
+use ferrax_transform::structural::{BROADCAST_IN_DIM, BroadcastInDim};
 use smallvec::{SmallVec, smallvec};
 
 /// Writes the block of a binary primitive that keeps the dtype, and the function that binds it.
@@ -209,7 +209,7 @@ fn masked(cx: &mut dyn Rewriter, inputs: &[Atom]) -> Result<Option<SmallVec<[Ato
     for (x, number) in [(inputs[0], inputs[1]), (inputs[1], inputs[0])] {
         let (from, to) = (cx.aval(&x), cx.aval(&number));
         let Some((op, mask)) = cx.producer(&number) else { continue };
-        let fits = from.shape.is_empty() || from.shape == to.shape;
+        let fits = ferrax_base::shape::broadcast(&from.shape, &to.shape).is_some_and(|shape| *shape == *to.shape);
         if !op.is(&CONVERT_ELEMENT_TYPE) || !cx.aval(&mask[0]).dtype.is_bool() || !fits {
             continue;
         }
@@ -220,7 +220,8 @@ fn masked(cx: &mut dyn Rewriter, inputs: &[Atom]) -> Result<Option<SmallVec<[Ato
             if *from == *to.shape {
                 return Ok(a);
             }
-            let params = BroadcastInDim { shape: to.shape.clone(), broadcast_dimensions: Axes::new() };
+            let broadcast_dimensions = (to.shape.len() - from.len()..to.shape.len()).collect();
+            let params = BroadcastInDim { shape: to.shape.clone(), broadcast_dimensions };
             cx.emit(OpRef::new(&BROADCAST_IN_DIM, params), &[a])
         };
         let zero = Atom::Lit(Lit { scalar: Scalar::zero(to.dtype), weak: from.weak });

@@ -3,6 +3,7 @@
 //! Read next: `identity.rs`.
 
 use crate::common::{Accept, FROM_KERNEL, NO_REWRITE, NOT_LINEAR, one, unary_batch, unary_shape, zero_jvp};
+use crate::elementwise::binary::is_choice_by_mask;
 use crate::elementwise::unary::real;
 use crate::registry::Primitive;
 use ferrax_base::shape::Tuple;
@@ -108,6 +109,9 @@ fn convert_simplify(
     let same_kind = first.new_dtype.is_inexact() == origin.is_inexact();
     if !is_lossless(origin, first.new_dtype) || !(same_kind || p.new_dtype.is_inexact() || origin.is_bool()) {
         return Ok(None);
+    }
+    if origin.is_bool() && first.new_dtype != p.new_dtype && is_choice_by_mask(p.new_dtype) {
+        return Ok(None); // products with a mask choose, those with its number do not
     }
     if origin == p.new_dtype && cx.aval(&args[0]).weak == p.weak_type {
         return Ok(Some(smallvec![args[0]]));

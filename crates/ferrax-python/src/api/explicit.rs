@@ -175,10 +175,16 @@ pub fn mesh_of_arguments<'py>(py: Python<'py>, values: &[Value]) -> PyResult<Opt
     Ok(Some(InUse(entered)))
 }
 
-/// A number for what a type says of its axes: what divides each, what follows the type, and what the dialect `sdy` says.
+/// A number for what a type says of its axes: what divides each, the axes of the mesh that it is unreduced and reduced over,
+/// and what the dialect `sdy` says.
 #[pyfunction]
-fn intern_spread(axes: Vec<Option<String>>, marks: String, sdy: (String, String)) -> u32 {
-    spread::intern(axes, marks, sdy)
+fn intern_spread(
+    axes: Vec<Option<String>>,
+    unreduced: Vec<String>,
+    reduced: Vec<String>,
+    sdy: (String, String),
+) -> u32 {
+    spread::intern(axes, spread::Due { unreduced, reduced }, sdy)
 }
 
 /// The type, divided as a number says.

@@ -8,9 +8,10 @@ use super::{Binary, Rule, binary, binary_aliases, never2};
 use ferrax_base::config::Flag;
 use ferrax_base::{DType, Result, bail};
 use ferrax_ir::trace::base;
-use ferrax_ir::{OpRef, Value};
+use ferrax_ir::{OpRef, Payload, TraceId, Value};
 use ferrax_ops as ops;
 use ferrax_ops::common::{constant, full_like, stretch};
+use smallvec::SmallVec;
 
 /// Functions that are one primitive whatever the dtype; the primitive says which dtypes it takes.
 macro_rules! one_primitive {
@@ -93,7 +94,25 @@ fn masked(x: &Value, y: &Value, to: DType) -> Result<Option<Value>> {
         return Ok(None);
     }
     let whole = ferrax_base::shape::broadcast(x.shape(), mask.shape()).is_some_and(|shape| *shape == *mask.shape());
-    if whole { where_(mask, x, &constant(x, 0.0)).map(Some) } else { Ok(None) }
+    let rows = mapped_by(mask);
+    if whole && mapped_by(x).iter().all(|id| rows.contains(id)) { where_(mask, x, &constant(x, 0.0)).map(Some) } else { Ok(None) }
+}
+
+/// The transformations by `vmap` over whose rows a value differs.
+fn mapped_by(x: &Value) -> SmallVec<[TraceId; 2]> {
+    let mut found = SmallVec::new();
+    let mut inner = x;
+    while let Value::Tracer(t) = inner {
+        inner = match t.payload() {
+            Payload::Batched { value, axis } => {
+                found.extend(axis.map(|_| t.trace().id()));
+                value
+            }
+            Payload::Jvp { primal, .. } => primal,
+            Payload::Staged(_) | Payload::Hosted(_) => break,
+        };
+    }
+    found
 }
 
 /// Complex numbers in lexicographic order: by real part, then by imaginary part.

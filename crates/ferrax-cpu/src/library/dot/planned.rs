@@ -2,6 +2,7 @@
 
 use super::{Sizes, Steps, free_axes, product, single_stride};
 use crate::library::matmul::{Kernels, Matrix, Product};
+use crate::library::movement::Walk;
 use ferrax_base::{DType, Result, shape::strides};
 use ferrax_loops::{DotDims, Graph, Kind, Node, Type};
 
@@ -22,22 +23,27 @@ pub struct Planned {
 impl Planned {
     /// The product, if it is of this kind.
     pub fn new(dims: &DotDims, lhs: &Type, rhs: &Type, out: &Type) -> Option<Planned> {
+        if dims.lhs_batch.is_empty() { Planned::first(dims, lhs, rhs, out) } else { None }
+    }
+
+    /// The product of the first batch.
+    fn first(dims: &DotDims, lhs: &Type, rhs: &Type, out: &Type) -> Option<Planned> {
         let d = out.dtype;
         let real = matches!(d, DType::F32 | DType::F64) && lhs.dtype == d && rhs.dtype == d;
-        if !real || !dims.lhs_batch.is_empty() || out.size() == 0 {
+        if !real || out.size() == 0 {
             return None;
         }
-        let side = |x: &Type, contract: &[usize]| {
+        let side = |x: &Type, batch: &[usize], contract: &[usize]| {
             let st = strides(&x.shape);
-            let free = free_axes(x.shape.len(), &[], contract);
+            let free = free_axes(x.shape.len(), batch, contract);
             Some((
                 single_stride(&x.shape, &st, &free)?,
                 single_stride(&x.shape, &st, contract)?,
                 product(&x.shape, &free),
             ))
         };
-        let (a_free, a_contract, m) = side(lhs, &dims.lhs_contract)?;
-        let (b_free, b_contract, n) = side(rhs, &dims.rhs_contract)?;
+        let (a_free, a_contract, m) = side(lhs, &dims.lhs_batch, &dims.lhs_contract)?;
+        let (b_free, b_contract, n) = side(rhs, &dims.rhs_batch, &dims.rhs_contract)?;
         let k = product(&lhs.shape, &dims.lhs_contract);
         let steps = Steps { a: (a_free, a_contract), b: (b_contract, b_free) };
         (k > 0).then_some(Planned { sizes: Sizes { m, n, k }, steps, double: d == DType::F64 })
@@ -47,6 +53,20 @@ impl Planned {
     pub fn of(g: &Graph, node: &Node) -> Option<Planned> {
         let Kind::Dot(dims) = &node.kind else { return None };
         Planned::new(dims, g.ty(node.inputs[0]), g.ty(node.inputs[1]), g.ty(node.first))
+    }
+
+    /// The products of all batches that a node is: the first one, and where the factors of each begin.
+    pub fn batched(g: &Graph, node: &Node) -> Option<(Planned, Vec<(usize, usize)>)> {
+        let Kind::Dot(dims) = &node.kind else { return None };
+        let (lhs, rhs) = (g.ty(node.inputs[0]), g.ty(node.inputs[1]));
+        let first = Planned::first(dims, lhs, rhs, g.ty(node.first))?;
+        let offsets = |x: &Type, batch: &[usize]| -> Vec<usize> {
+            let st = strides(&x.shape);
+            let extents = batch.iter().map(|&a| x.shape[a]).collect();
+            Walk { extents, strides: batch.iter().map(|&a| st[a]).collect() }.offsets().collect()
+        };
+        let starts = offsets(lhs, &dims.lhs_batch).into_iter().zip(offsets(rhs, &dims.rhs_batch));
+        Some((first, starts.collect()))
     }
 
     /// Whether each element is one product, of an element of the left with one of the right.

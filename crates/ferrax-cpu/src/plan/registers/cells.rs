@@ -77,21 +77,24 @@ impl Translator {
         row.first().copied()
     }
 
-    /// A product of matrices or vectors.
+    /// Products of matrices or vectors.
     pub fn product(&mut self, g: &Graph, node: &Node, x: &[Form]) -> Option<Cells> {
-        let product = Planned::of(g, node)?;
+        let (product, batches) = Planned::batched(g, node)?;
         let (m, n) = product.shape();
         let lanes = product.running_sums()?;
         let zero = self.constant(0);
         let depth = product.depth();
-        let factors: Vec<Vec<(usize, usize)>> =
-            (0..m * n).map(|at| product.factors(at / n, at % n).collect()).collect();
-        if self.per(depth) > 1 && m * n == 1 && lanes.is_multiple_of(self.per(depth)) {
+        let mut factors: Vec<Vec<(usize, usize)>> = Vec::new();
+        for (a, b) in batches {
+            let of = |at: usize| product.factors(at / n, at % n).map(|f| (f.0 + a, f.1 + b)).collect();
+            factors.extend((0..m * n).map(of));
+        }
+        if self.per(depth) > 1 && factors.len() == 1 && lanes.is_multiple_of(self.per(depth)) {
             let sum = self.long_product(&factors[0], x, lanes, g.ty(node.first).dtype)?;
             return Some(Cells::from_elem(sum, 1));
         }
         let mut results = Cells::new();
-        for at in self.groups(m * n) {
+        for at in self.groups(factors.len()) {
             let mut sums = Cells::from_elem(zero, lanes.min(depth));
             for k in 0..depth {
                 let a = self.picked(&x[0], at.clone().map(|at| factors[at][k].0))?;

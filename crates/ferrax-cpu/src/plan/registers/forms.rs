@@ -15,8 +15,9 @@ use ferrax_base::DType;
 use ferrax_loops::{Graph, Kind, Node, Type, ValueId};
 use smallvec::SmallVec;
 
-/// Elements that a value of cells has at most.
+/// Elements that a value of cells has at most, and one whose cells are registers.
 pub(super) const MOST_CELLS: usize = 64;
+const MOST_PACKED: usize = 128;
 /// What a branch costs that is left out by a jump where it is not chosen.
 const WORTH_A_JUMP: f64 = 24.0;
 /// Elements of a value that are apart even where others fill registers.
@@ -86,7 +87,7 @@ impl Translator {
                 self.elements = n;
                 Some(Fit::Vector)
             }
-            n if n <= MOST_CELLS => {
+            n if n <= if self.style == Style::Packed { MOST_PACKED } else { MOST_CELLS } => {
                 self.has_cells = true;
                 if self.per(n) > 1 {
                     self.widest = self.widest.max(n);
