@@ -71,7 +71,7 @@ impl Body<'_> {
     }
 
     fn step(&mut self) {
-        let made = match self.rng.below(19) {
+        let made = match self.rng.below(20) {
             0..=3 => self.arithmetic(),
             4..=6 => self.rearranged(),
             7 | 8 => self.read(),
@@ -83,9 +83,32 @@ impl Body<'_> {
             15 => self.sliced(),
             16 => self.taken(),
             17 => self.put(),
+            18 => self.turns(),
             _ => self.moved(),
         };
         self.values.extend(made.filter(|&v| self.b.ty(v).size() <= 64));
+    }
+
+    /// A scan along the first axis of a value.
+    fn turns(&mut self) -> Option<ValueId> {
+        let d = DTYPES[self.width][pick(self.rng, &[0, 2])];
+        let xs = self.value(Some(d));
+        let shape = self.shape(xs);
+        let (&length, row) = shape.split_first()?;
+        let (scalar, row) = (Type::new(d, &[]), Type::new(d, row));
+        let start = self.scalar(d);
+        let mut b = Builder::new([scalar.clone(), row.clone()]);
+        let p: Vec<ValueId> = b.params().collect();
+        let axes = (0..row.shape.len()).collect();
+        let sum = b.push(Kind::Reduce { op: ReduceOp::Sum, axes }, &[p[1]], scalar.clone());
+        let next = b.binary(BinaryOp::Sub, sum, p[0]);
+        let spread = b.broadcast(p[0], &row.shape, &[]);
+        let y = b.binary(BinaryOp::Max, p[1], spread);
+        let body = Arc::new(b.finish(&[next, y, next]));
+        let kind = Kind::Scan { body, length, reverse: self.rng.below(2) == 0, consts: 0, carry: 1 };
+        let made = self.b.push_many(kind, &[start, xs], &[scalar.clone(), stacked(&row, length), stacked(&scalar, length)]);
+        self.values.push(made[0]);
+        Some(made[1 + self.rng.below(2)])
     }
 
     fn arithmetic(&mut self) -> Option<ValueId> {
@@ -599,6 +622,17 @@ proptest! {
         let args: Vec<Buffer> =
             graph.param_types().iter().map(|t| Array::tame(&mut rng, t.dtype, &t.shape).buffer()).collect();
         check(graph, &body, &args);
+    }
+
+    /// What a body computes, by itself: lines of its operations run in registers.
+    #[test]
+    fn lines_of_operations(seed: u64, steps in 8usize..60, width in 0usize..2) {
+        let mut rng = Rng(seed);
+        let (_, body) = scan(&mut rng, width, steps, 1);
+        let args: Vec<Buffer> =
+            body.param_types().iter().map(|t| Array::tame(&mut rng, t.dtype, &t.shape).buffer()).collect();
+        let want = run(&Program::compile_plain(body.clone()).unwrap(), &args);
+        same_bits(&body, &body, &run(&Program::compile(body.clone()).unwrap(), &args), &want);
     }
 
     /// Forms that small arrays in registers have, each by itself: they are in registers, with the kernels' bits.

@@ -2,7 +2,8 @@
 //!
 //! 1. The passes of `ferrax-loops` that every engine shares: transpositions become part of products, what does not change
 //!    leaves loops, what is cheap is computed again where it is read late, counts along one axis are spread. Operations
-//!    on constants are done (`constants.rs`), dead nodes are found backwards.
+//!    on constants are done (`constants.rs`), dead nodes are found backwards. Lines of operations on few elements become
+//!    steps in registers (`registers/lines.rs`).
 //! 2. Every value gets a place: the root value whose memory it shares, and how it is spread there. Constants and
 //!    broadcasts of scalars, rows and columns cost nothing where a group reads them (`ferrax_loops::passes::order`).
 //! 3. Nodes are ordered into items: groups of elementwise nodes and reductions over rows, and single nodes.
@@ -112,6 +113,7 @@ pub(crate) fn plan(graph: Arc<Graph>, donation: Donation<'_>, machine: bool) -> 
     let graph = if machine { checked(passes::on_parts(graph))? } else { graph };
     let graph = if machine { checked(passes::recompute(graph))? } else { graph };
     let graph = if machine { checked(passes::spread_counts(graph))? } else { graph };
+    let graph = if machine { checked(registers::lines(graph))? } else { graph };
     let g = &*graph;
     let live = live_nodes(g);
     let mut order = Order::new(g, if machine { region::target() } else { None });

@@ -3,6 +3,7 @@
 use super::Planner;
 use crate::fused::registers::RegisterLoop;
 use ferrax_loops::{Graph, Node};
+use std::sync::Arc;
 
 impl Planner<'_> {
     pub fn emit_tiles(&mut self, _: u32, _: u32, _: u32, _: usize) -> bool {
@@ -12,4 +13,8 @@ impl Planner<'_> {
 
 pub(crate) fn plan(_: &Graph, _: &Node) -> Option<RegisterLoop> {
     None
+}
+
+pub(crate) fn lines(graph: Arc<Graph>) -> Arc<Graph> {
+    graph
 }

@@ -216,6 +216,9 @@ pub struct Assembler {
     pub memory: u32,
     /// Places of values that ran out of registers and are not needed any more.
     free: Vec<u32>,
+    /// When the section's operations read each value, one value after the other, and where those of each begin.
+    reads: Vec<u32>,
+    first_read: Vec<u32>,
     /// Instructions that jump ahead to where it is not known yet.
     skips: Vec<usize>,
     /// Instructions that are jumped to.
@@ -236,6 +239,8 @@ impl Assembler {
             spans: Vec::new(),
             memory,
             free: Vec::new(),
+            reads: Vec::new(),
+            first_read: Vec::new(),
             skips: Vec::new(),
             joins: Vec::new(),
         }
@@ -411,8 +416,36 @@ impl Assembler {
         }
     }
 
+    /// Which operation of the section, from one on, is the next to read a value.
+    fn next_read(&self, v: Val, from: usize) -> Option<usize> {
+        let (start, end) = (self.first_read[v as usize] as usize, self.first_read[v as usize + 1] as usize);
+        let reads = &self.reads[start..end];
+        reads.get(reads.partition_point(|&i| (i as usize) < from)).map(|&i| i as usize)
+    }
+
+    /// Notes which operations read what.
+    fn note_reads(&mut self, ops: &[Op]) {
+        let mut ends = vec![0u32; self.values.len() + 1];
+        let each = |f: &mut dyn FnMut(usize, Val)| {
+            for (i, op) in ops.iter().enumerate() {
+                let (all, count) = op.operands();
+                all[..count].iter().for_each(|&v| f(i, v));
+            }
+        };
+        each(&mut |_, v| ends[v as usize + 1] += 1);
+        for v in 0..self.values.len() {
+            ends[v + 1] += ends[v];
+        }
+        self.first_read.clone_from(&ends);
+        self.reads = vec![0; ends[self.values.len()] as usize];
+        each(&mut |i, v| {
+            self.reads[ends[v as usize] as usize] = i as u32;
+            ends[v as usize] += 1;
+        });
+    }
+
     /// A register to overwrite at time `done`: a free one, or that of the value needed last.
-    fn take(&mut self, ops: &[Op], done: usize, avoid: &[u8]) -> u8 {
+    fn take(&mut self, done: usize, avoid: &[u8]) -> u8 {
         let order = [7u8, 6, 5, 4, 3, 2, 0, 1];
         let free = |s: &Self, r: u8| !avoid.contains(&r) && s.is_free(r, done);
         if let Some(&r) = order.iter().find(|&&r| free(self, r) && !self.wanted[r as usize]) {
@@ -421,7 +454,7 @@ impl Assembler {
         if let Some(&r) = order.iter().find(|&&r| free(self, r)) {
             return r;
         }
-        let next_use = |v: Val| ops[done..].iter().position(|op| op.reads(v)).unwrap_or(usize::MAX);
+        let next_use = |v: Val| self.next_read(v, done).unwrap_or(usize::MAX);
         let candidates = order.iter().filter(|&&r| !avoid.contains(&r) && !self.pinned[r as usize]);
         let farthest = candidates.max_by_key(|&&r| self.held[r as usize].map_or(0, next_use));
         let r = farthest.copied().unwrap_or(0);
@@ -433,11 +466,11 @@ impl Assembler {
     }
 
     /// The register of an operand of operation `i`, loaded if need be.
-    fn operand(&mut self, ops: &[Op], i: usize, v: Val, avoid: &[u8]) -> u8 {
+    fn operand(&mut self, i: usize, v: Val, avoid: &[u8]) -> u8 {
         if let Some(r) = self.register(v) {
             return r;
         }
-        let r = self.take(ops, i, avoid);
+        let r = self.take(i, avoid);
         self.load(r, self.values[v as usize].memory.unwrap_or(0));
         self.set(r, v);
         r
@@ -461,7 +494,7 @@ impl Assembler {
         {
             return r;
         }
-        self.take(ops, i + 1, avoid)
+        self.take(i + 1, avoid)
     }
 
     /// Appends a straight line of operations. Values in `live_out` are needed after it, the others that it makes
@@ -475,6 +508,7 @@ impl Assembler {
             let (all, count) = op.operands();
             all[..count].iter().for_each(|&v| self.values[v as usize].last = i + 1);
         }
+        self.note_reads(ops);
         for &v in live_out {
             self.values[v as usize].last = usize::MAX;
         }
@@ -494,7 +528,7 @@ impl Assembler {
         match *op {
             Op::Two { op, d, a, b } => self.two(ops, i, op, (d, a, b)),
             Op::One { op, d, a } => {
-                let x = self.operand(ops, i, a, &[]);
+                let x = self.operand(i, a, &[]);
                 let r = self.target(ops, i, d, &[]);
                 self.push(op.family(self.lane), &[r, x], 0, 0);
                 self.set(r, d);
@@ -515,35 +549,35 @@ impl Assembler {
                 self.set(r, d);
             }
             Op::Write { access, pointer, mask, stride, a } => {
-                let r = self.operand(ops, i, a, &[]);
+                let r = self.operand(i, a, &[]);
                 self.push(families::write(access, self.lane), &[r], places(pointer, mask), stride);
             }
             Op::Fetch { access, window, mask, index, d } => {
-                let x = self.operand(ops, i, index, &[]);
+                let x = self.operand(i, index, &[]);
                 let r = self.target(ops, i, d, &[]);
                 self.push(families::fetch(access, self.lane), &[r, x], places(window, mask), 0);
                 self.set(r, d);
             }
             Op::Gather { window, numbers, d } => {
-                let x = self.operand(ops, i, numbers, &[]);
+                let x = self.operand(i, numbers, &[]);
                 let r = self.target(ops, i, d, &[]);
                 self.push(families::gather(self.lane), &[r, x], u64::from(window), 0);
                 self.set(r, d);
             }
             Op::Put { access, window, mask, index, a, checked } => {
                 let held: Vec<u8> = [index, a].iter().filter_map(|&v| self.register(v)).collect();
-                let x = self.operand(ops, i, index, &held);
-                let r = self.operand(ops, i, a, &[x]);
+                let x = self.operand(i, index, &held);
+                let r = self.operand(i, a, &[x]);
                 self.push(families::put(access, checked, self.lane), &[r, x], places(window, mask), 0);
             }
-            Op::Skip { which } => self.skip(ops, i, which),
+            Op::Skip { which } => self.skip(i, which),
             Op::Join => self.join(),
         }
     }
 
     /// The jump over operations. What is needed after it is in memory from here on: registers differ at the join.
-    fn skip(&mut self, ops: &[Op], i: usize, which: Val) {
-        let r = self.operand(ops, i, which, &[]);
+    fn skip(&mut self, i: usize, which: Val) {
+        let r = self.operand(i, which, &[]);
         for v in self.held.iter().flatten().copied().collect::<SmallVec<[Val; REGISTERS]>>() {
             if self.values[v as usize].last > i + 1 {
                 self.save(v);
@@ -569,7 +603,7 @@ impl Assembler {
 
     fn two(&mut self, ops: &[Op], i: usize, op: Two, (d, a, b): (Val, Val, Val)) {
         if self.register(a).is_none() && self.register(b).is_none() {
-            self.operand(ops, i, a, &[]);
+            self.operand(i, a, &[]);
         }
         let pair = op.pair(self.lane);
         let at = |s: &Self, v: Val| u64::from(s.values[v as usize].memory.unwrap_or(0));
@@ -587,9 +621,9 @@ impl Assembler {
 
     fn choose(&mut self, ops: &[Op], i: usize, d: Val, (which, on_false, on_true): (Val, Val, Val)) {
         let mut kept: Vec<u8> = [which, on_false, on_true].iter().filter_map(|&v| self.register(v)).collect();
-        let p = self.operand(ops, i, which, &kept);
+        let p = self.operand(i, which, &kept);
         kept.push(p);
-        let t = self.operand(ops, i, on_true, &kept);
+        let t = self.operand(i, on_true, &kept);
         let r = self.over(ops, i, d, on_false, &[(which, p), (on_true, t)]);
         self.push(families::choose(self.lane), &[r, p, t], 0, 0);
         self.set(r, d);
@@ -599,7 +633,7 @@ impl Assembler {
         // The factor that is in memory may stay there.
         let (a, b) = if self.register(a).is_none() && self.register(b).is_some() { (b, a) } else { (a, b) };
         let kept: Vec<u8> = [a, b, c].iter().filter_map(|&v| self.register(v)).collect();
-        let x = self.operand(ops, i, a, &kept);
+        let x = self.operand(i, a, &kept);
         match self.register(b) {
             Some(y) => {
                 let r = self.over(ops, i, d, c, &[(a, x), (b, y)]);

@@ -7,6 +7,7 @@
 //! Read next: `shapes.rs` for nodes that move elements, `cells.rs` for those that join them, `packed.rs`, `windows.rs`.
 
 use super::cost;
+use super::packed::Places;
 use super::translate::Translator;
 use crate::machine::loops::assemble::{Op, Val};
 use crate::machine::loops::families::{Two, Width};
@@ -18,6 +19,8 @@ use smallvec::SmallVec;
 /// Elements that a value of cells has at most, and one whose cells are registers.
 pub(super) const MOST_CELLS: usize = 64;
 const MOST_PACKED: usize = 128;
+/// Steps of a scan inside of a loop's body that are done one after the other in it.
+pub(super) const MOST_TURNS: usize = 16;
 /// What a branch costs that is left out by a jump where it is not chosen.
 const WORTH_A_JUMP: f64 = 24.0;
 /// Elements of a value that are apart even where others fill registers.
@@ -111,11 +114,78 @@ impl Translator {
             match &node.kind {
                 Kind::Call(inner) => map.extend(self.graph(&constants::fold(inner.clone()), &x)?),
                 Kind::Switch(branches) => map.extend(self.switch(branches, &x)?),
+                Kind::Scan { length, .. } if *length <= MOST_TURNS => map.extend(self.turns(g, node, &x)?),
                 _ if node.results != 1 => return None,
                 _ => map.push(self.form(g, node, &x)?),
             }
         }
         Some(g.outputs.iter().map(|v| map[v.0 as usize].clone()).collect())
+    }
+
+    /// All steps of a short scan: its results.
+    fn turns(&mut self, g: &Graph, node: &Node, x: &[Form]) -> Option<Vec<Form>> {
+        let Kind::Scan { body, length, reverse, consts, carry } = &node.kind else { return None };
+        let body = &*constants::fold(body.clone());
+        let (first, mut state) = (consts + carry, x[*consts..consts + carry].to_vec());
+        let mut stacked: Vec<Vec<Form>> = vec![Vec::new(); body.outputs.len() - carry];
+        for step in 0..*length {
+            let i = if *reverse { length - 1 - step } else { step };
+            let mut args = x[..*consts].to_vec();
+            args.append(&mut state);
+            for (x, ty) in x[first..].iter().zip(&body.types[first..body.params]) {
+                args.push(self.slice(x, ty, i)?);
+            }
+            state = self.graph(body, &args)?;
+            stacked.iter_mut().zip(state.split_off(*carry)).for_each(|(all, y)| all.push(y));
+        }
+        for (mut all, out) in stacked.into_iter().zip(node.outputs().skip(*carry)) {
+            if *reverse {
+                all.reverse();
+            }
+            state.push(self.stack(&all, g.ty(out)).unwrap_or(Form::Dead));
+        }
+        Some(state)
+    }
+
+    /// Number `i` of the slices along the first axis, of a type.
+    fn slice(&mut self, x: &Form, ty: &Type, i: usize) -> Option<Form> {
+        let n = ty.size();
+        if self.is_whole(x) {
+            return None;
+        }
+        Some(match self.fit(ty)? {
+            Fit::Scalar => Form::Lanes(self.picked(x, i..=i)?),
+            Fit::Vector => return None,
+            Fit::Cells(_) => {
+                let groups = self.groups(n);
+                let cells = groups.map(|group| self.picked(x, i * n + group.start..i * n + group.end));
+                Form::Cells(cells.collect::<Option<_>>()?, self.per(n))
+            }
+        })
+    }
+
+    /// Values along a new first axis, as one of a type.
+    fn stack(&mut self, all: &[Form], ty: &Type) -> Option<Form> {
+        if all.iter().any(|x| self.is_whole(x)) {
+            return None;
+        }
+        let n = ty.size() / all.len().max(1);
+        let places = all.iter().flat_map(|x| (0..n).map(move |i| (x, i)));
+        let places: Option<Places> = places.map(|(x, i)| self.place(x, i)).collect();
+        Some(match self.fit(ty)? {
+            Fit::Scalar => all.first()?.clone(),
+            Fit::Vector => return None,
+            Fit::Cells(n) => Form::Cells(self.together(&places?)?, self.per(n)),
+        })
+    }
+
+    /// Whether no single element of a value is known.
+    pub fn is_whole(&self, form: &Form) -> bool {
+        match form {
+            Form::Lanes(v) => self.vector[*v as usize],
+            Form::Cells(..) => false,
+            _ => true,
+        }
     }
 
     /// One node of one result.
@@ -237,10 +307,11 @@ impl Translator {
     }
 }
 
-/// Whether a node makes an element of several.
+/// Whether a node makes an element of several, or of those in other places.
 fn joins_elements(kind: &Kind) -> bool {
     use Kind::*;
-    matches!(kind, Reduce { .. } | Dot(_) | Gather(_) | Scatter { .. } | DynamicSlice | DynamicUpdateSlice)
+    matches!(kind, Transpose(_) | Slice(_) | Rev(_) | Concat(_) | Pad(_))
+        || matches!(kind, Reduce { .. } | Dot(_) | Gather(_) | Scatter { .. } | DynamicSlice | DynamicUpdateSlice)
         || matches!(kind, Cumulative { .. } | ArgReduce { .. })
 }
 

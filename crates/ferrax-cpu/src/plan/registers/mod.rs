@@ -4,6 +4,7 @@ mod apart;
 mod cells;
 mod forms;
 mod indexed;
+mod lines;
 mod packed;
 mod ranges;
 mod shapes;
@@ -22,12 +23,14 @@ use crate::plan::constants;
 use crate::simd::{self, Isa};
 use ferrax_loops::{Graph, Kind, Node, Type, ValueId};
 use forms::{Fit, Form, MOST_CELLS, Style, passes};
+pub(crate) use lines::lines;
 use ranges::{counted, counter};
+use rustc_hash::FxHashSet;
 use translate::Translator;
 use windows::{Array, only_indexed};
 
 /// Bytes of the loop's memory at most.
-const MOST_MEMORY: u32 = 64 << 10;
+const MOST_MEMORY: u32 = 256 << 10;
 
 /// What a loop's operands are, by position.
 struct Shape<'g> {
@@ -351,16 +354,21 @@ fn is_array(ty: &Type, uses: &[(&Graph, usize)], writes: bool, outputs: &[usize]
 /// Operations on single elements that take as long as the body's steps one by one: as measured, a group of elementwise
 /// nodes costs some forty, a node of one five, a node that moves elements thirty and any other eighty.
 fn most_cells(g: &Graph) -> f64 {
-    let of = |kind: &Kind| match kind {
+    let live = ferrax_loops::passes::live_nodes(g);
+    40.0 + g.nodes.iter().zip(live).filter(|(_, live)| *live).map(|(n, _)| step_cost(&n.kind)).sum::<f64>()
+}
+
+/// What a node costs that is a step by itself, or part of one where it is elementwise.
+fn step_cost(kind: &Kind) -> f64 {
+    match kind {
         Kind::Const(_) | Kind::Dense(_) | Kind::Iota(_) | Kind::Reshape | Kind::Broadcast(_) | Kind::Barrier => 0.0,
         Kind::Call(inner) => most_cells(inner),
+        Kind::Scan { body, length, .. } => 80.0 + *length as f64 * most_cells(body),
         Kind::Switch(branches) => 80.0 + branches.iter().map(|b| most_cells(b)).sum::<f64>() / branches.len() as f64,
         Kind::Reduce { .. } | Kind::Dot(_) | Kind::Gather(_) | Kind::Scatter { .. } => 80.0,
         kind if kind.is_elementwise() => 5.0,
         _ => 30.0,
-    };
-    let live = ferrax_loops::passes::live_nodes(g);
-    40.0 + g.nodes.iter().zip(live).filter(|(_, live)| *live).map(|(n, _)| of(&n.kind)).sum::<f64>()
+    }
 }
 
 /// What operations cost, in those of a few instructions: handlers compiled from Rust compute a register of elements.
@@ -542,7 +550,7 @@ impl Planner<'_> {
 
 /// Drops operations whose results nothing reads.
 fn prune(ops: &mut Vec<Op>, carried: &[Carried]) {
-    let mut needed: Vec<Val> = carried.iter().map(|c| c.out).collect();
+    let mut needed: FxHashSet<Val> = carried.iter().map(|c| c.out).collect();
     let mut keep = vec![false; ops.len()];
     for (i, op) in ops.iter().enumerate().rev() {
         keep[i] = op.result().is_none_or(|d| needed.contains(&d));

@@ -48,20 +48,22 @@ impl Translator {
         if lanes.iter().all(|&bits| bits == lanes[0]) {
             return self.constant(lanes[0]);
         }
-        if let Some(found) = self.patterns.iter().find(|p| p.2 == lanes) {
-            return found.0;
+        if let Some(&found) = self.by_lanes.get(&lanes) {
+            return found;
         }
         let v = self.value(true, true);
         let numbers = lanes.iter().map(|&bits| self.lane.signed(bits));
         self.range[v as usize] = numbers.clone().min().zip(numbers.max());
         let at = self.asm.in_memory(v);
+        self.pattern_at.insert(v, self.patterns.len());
+        self.by_lanes.insert(lanes.clone(), v);
         self.patterns.push((v, at, lanes));
         v
     }
 
     /// The bits of a constant's lane.
     pub fn number_in(&self, (v, lane): (Val, usize)) -> Option<u64> {
-        self.number(v).or_else(|| self.patterns.iter().find(|p| p.0 == v).map(|p| p.2[lane]))
+        self.number(v).or_else(|| self.pattern_at.get(&v).map(|&k| self.patterns[k].2[lane]))
     }
 
     /// A value whose lanes are those of `v` that `wanted` names; the others do not matter.
@@ -133,12 +135,7 @@ impl Translator {
     pub fn cells(&mut self, g: &Graph, node: &Node, x: &[Form]) -> Option<Cells> {
         let ty = g.ty(node.first);
         let n = ty.size();
-        let whole = |f: &Form| match f {
-            Form::Lanes(v) => self.vector[*v as usize],
-            Form::Cells(..) => false,
-            _ => true,
-        };
-        if x.iter().any(whole) {
+        if x.iter().any(|f| self.is_whole(f)) {
             return None;
         }
         let of = |i: usize| g.ty(node.inputs[i]);
@@ -186,7 +183,7 @@ impl Translator {
     }
 
     /// The cells of the elements in these places.
-    fn together(&mut self, places: &[(Val, usize)]) -> Option<Cells> {
+    pub fn together(&mut self, places: &[(Val, usize)]) -> Option<Cells> {
         places.chunks(self.per(places.len())).map(|group| self.joined(group)).collect()
     }
 

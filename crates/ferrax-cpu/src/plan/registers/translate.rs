@@ -15,10 +15,13 @@ use crate::simd::Isa;
 use ferrax_base::{DType, Scalar};
 use ferrax_loops::kind::CompareOp;
 use ferrax_loops::{BinaryOp, Division, DivisionPart, Graph, Kind, Node, UnaryOp};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use std::ops::Range;
 
-/// Operations of a loop at most: longer bodies have their own cost a step.
+/// Operations of a loop at most, on elements one by one and on registers of them.
 const MOST: usize = 1600;
+const MOST_PACKED: usize = 1 << 14;
 
 /// Translates graphs whose values are scalars, vectors of one length, and a few elements each.
 pub(super) struct Translator {
@@ -40,10 +43,18 @@ pub(super) struct Translator {
     /// Operations on what does not change, and those of a step.
     pub once: Vec<Op>,
     pub ops: Vec<Op>,
+    /// The operations that were made of some operands, by their places among those on what changes or does not.
+    made: FxHashMap<(bool, [Val; 3]), SmallVec<[u32; 2]>>,
     /// Constants: place and bits of a lane, by value.
     pub constants: Vec<(Val, u32, u64)>,
     /// The same for those whose lanes differ.
     pub patterns: Vec<(Val, u32, Vec<u64>)>,
+    /// The bits of constants, and which they are by their bits.
+    numbers: FxHashMap<Val, u64>,
+    by_bits: FxHashMap<u64, Val>,
+    /// The places of patterns in their list, by value and by lanes.
+    pub pattern_at: FxHashMap<Val, usize>,
+    pub by_lanes: FxHashMap<Vec<u64>, Val>,
     pub arrays: Vec<Array>,
     pub windows: Vec<Window>,
     /// Parts of the operations that may be left out: what they make is not made elsewhere.
@@ -67,8 +78,13 @@ impl Translator {
             range: Vec::new(),
             once: Vec::new(),
             ops: Vec::new(),
+            made: FxHashMap::default(),
             constants: Vec::new(),
             patterns: Vec::new(),
+            numbers: FxHashMap::default(),
+            by_bits: FxHashMap::default(),
+            pattern_at: FxHashMap::default(),
+            by_lanes: FxHashMap::default(),
             arrays: Vec::new(),
             windows: Vec::new(),
             branches: Vec::new(),
@@ -92,14 +108,16 @@ impl Translator {
     /// A constant in every lane, by its bits.
     pub fn constant(&mut self, bits: u64) -> Val {
         let bits = self.lane.bits(bits);
-        if let Some(found) = self.constants.iter().find(|c| c.2 == bits) {
-            return found.0;
+        if let Some(&found) = self.by_bits.get(&bits) {
+            return found;
         }
         let v = self.value(true, false);
         let at = self.asm.in_memory(v);
         let number = self.lane.signed(bits);
         self.range[v as usize] = Some((number, number));
         self.constants.push((v, at, bits));
+        self.numbers.insert(v, bits);
+        self.by_bits.insert(bits, v);
         v
     }
 
@@ -122,7 +140,7 @@ impl Translator {
 
     /// The bits of a constant.
     pub fn number(&self, v: Val) -> Option<u64> {
-        self.constants.iter().find(|c| c.0 == v).map(|c| c.2)
+        self.numbers.get(&v).copied()
     }
 
     /// What lanes of 8 bytes hold of an i32, made by an operation on such lanes: the low half, extended by its sign.
@@ -149,10 +167,14 @@ impl Translator {
         let fixed = self.fixed[d as usize];
         let list = if fixed { &self.once } else { &self.ops };
         let done = |i: usize| fixed || !self.branches.iter().any(|b| b.contains(&i));
-        if let Some((_, found)) = list.iter().enumerate().rev().find(|(i, made)| made.same_as(&op) && done(*i)) {
-            return found.result();
+        let key = (fixed, op.operands().0);
+        let mut before = self.made.get(&key).into_iter().flatten().rev().map(|&i| i as usize);
+        if let Some(i) = before.find(|&i| list.get(i).is_some_and(|made| made.same_as(&op)) && done(i)) {
+            return list[i].result();
         }
-        self.push(op, self.fixed[d as usize])?;
+        let at = list.len() as u32;
+        self.push(op, fixed)?;
+        self.made.entry(key).or_default().push(at);
         Some(d)
     }
 
@@ -162,7 +184,8 @@ impl Translator {
     }
 
     fn push(&mut self, op: Op, fixed: bool) -> Option<()> {
-        if self.once.len() + self.ops.len() >= MOST {
+        let most = if self.style == Style::Packed { MOST_PACKED } else { MOST };
+        if self.once.len() + self.ops.len() >= most {
             return None;
         }
         if fixed {
