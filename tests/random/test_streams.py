@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ferrax
-from tests.recorded import both
+from tests.recorded import both, expected
 from tests.support import dtype_name, on_xla, ulps
 
 FLOATS = ["float32", "bfloat16", "float16"]
@@ -262,3 +262,22 @@ def test_endless_trials_end(p):
     assert ferrax.random.binomial(key, np.inf, p) == np.inf
     assert np.isnan(ferrax.random.binomial(key, np.inf, 2.0 + p))
     assert ferrax.random.multinomial(key, np.inf, np.array([p, 0.0]))[0] == np.inf
+
+
+def normal_vectors(jax, mean, cov, dtype):
+    """Normal vectors for parameters of given dtypes."""
+    with jax.enable_x64(True):
+        jnp = jax.numpy
+        parameters = jnp.arange(2).astype(mean), (2 * jnp.eye(2)).astype(cov)
+        return jax.random.multivariate_normal(jax.random.key(0), *parameters, dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    "mean, cov, dtype",
+    [("float32", "float32", None), ("int32", "float32", None), ("float32", "float32", "float16")],
+)
+def test_normal_vectors_have_the_parameters_dtype(mean, cov, dtype):
+    ours = normal_vectors(ferrax, mean, cov, dtype)
+    theirs = expected(normal_vectors, mean, cov, dtype)
+    assert ours.dtype == theirs.dtype
+    np.testing.assert_allclose(ours, theirs, rtol=2e-3 if dtype else 1e-5)

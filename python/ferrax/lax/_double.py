@@ -87,7 +87,10 @@ def smooth(*slopes: Callable[..., Array] | None) -> Callable[[Callable[..., Arra
         def rule(primals: Any, tangents: Any) -> tuple[Array, Array]:
             with enable_x64(True):
                 value = primitive(*primals)
-                return value, weighted_sum(slopes, tangents, value, value, *primals)
+                # Python's numbers beside weak operands would be of 64 bits here
+                full, *operands = (with_weak_type(x, False) for x in (value, *primals))
+                slope = weighted_sum(slopes, tangents, full, full, *operands)
+                return value, with_weak_type(slope, weak_type(value))
 
         primitive.defjvp(rule, symbolic_zeros=True)
         return functools.wraps(function)(primitive)

@@ -120,7 +120,7 @@ def qdwh(x: ArrayLike, *, is_hermitian: bool = False, max_iterations: int | None
 
     Raises:
       ValueError: more columns than rows, no matrix, `is_hermitian` and not square, or an `eps` that is no share.
-      NotImplementedError: `dynamic_shape` is given.
+      NotImplementedError: a dtype of 16 bits, or `dynamic_shape` is given.
 
     Example:
       >>> import ferrax.numpy as jnp
@@ -137,6 +137,8 @@ def qdwh(x: ArrayLike, *, is_hermitian: bool = False, max_iterations: int | None
         raise ValueError(f"lax.linalg.qdwh: expected a matrix with at least as many rows as columns, got {x.shape}.")
     if is_hermitian and x.shape[0] != x.shape[1]:
         raise ValueError(f"lax.linalg.qdwh: a Hermitian matrix is square, got {x.shape}.")
+    if x.dtype.itemsize < 4:
+        raise NotImplementedError(f"lax.linalg.qdwh: matrices of {x.dtype} are not implemented, those of float32 are")
     most = 10 if max_iterations is None else concrete_or_error(int, max_iterations, "max_iterations of lax.linalg.qdwh")
     least = np.finfo(x.dtype).eps if eps is None else concrete_or_error(float, eps, "eps of lax.linalg.qdwh")
     if not least >= np.finfo(x.dtype).smallest_normal ** 0.25:  # the weights of the steps divide by powers of it

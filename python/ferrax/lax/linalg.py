@@ -443,7 +443,7 @@ def schur(
     return _lax.schur(x, compute_schur_vectors)
 
 
-def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
+def hessenberg(a: ArrayLike) -> list[Array]:
     """Hessenberg form: a = Q H Qᴴ with zeros in H below the first subdiagonal.
 
     Args:
@@ -464,10 +464,10 @@ def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
       Array([0.], dtype=float32)
     """
     h, taus = _lax.hessenberg(a)
-    return h, taus
+    return [h, taus]
 
 
-def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Array, Array]:
+def tridiagonal(a: ArrayLike, *, lower: bool = True) -> list[Array]:
     """Tridiagonal form of Hermitian matrices: a = Q T Qᴴ.
 
     Args:
@@ -488,7 +488,7 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Arra
       Array([1., 3.], dtype=float32)
     """
     packed, d, e, taus = _lax.tridiagonal(a, lower)
-    return packed, d, e, taus
+    return [packed, d, e, taus]
 
 
 def tridiagonal_solve(

@@ -43,7 +43,7 @@ def cond(x: ArrayLike, p: Any = None) -> Array:
     (a,) = promote_inexact("jnp.linalg.cond", x)
     if a.ndim < 2:
         raise ValueError(f"jnp.linalg.cond: input array must be at least 2D; got arr.shape={a.shape}")
-    if a.size == 0:
+    if 0 in a.shape[-2:]:
         raise ValueError(f"jnp.linalg.cond: input array must not be empty; got arr.shape={a.shape}")
     if p is None or p in (2, -2):
         s = svdvals(a)

@@ -17,6 +17,7 @@ from ferrax._ferrax import Array
 from ferrax._narrow import limits
 from ferrax._shapes import broadcast_shapes
 from ferrax.config import config
+from ferrax.numpy._args import promote_inexact
 from ferrax.random import _arguments as args
 from ferrax.random._bits import SQRT2, below_one, bits, rademacher, tiny, uniform
 from ferrax.random._keys import checked_key, split_keys
@@ -509,7 +510,7 @@ def multivariate_normal(
       mean: array of shape (..., n).
       cov: array of shape (..., n, n), positive semidefinite.
       shape: shape of the result without its last axis; what the parameters' batch axes broadcast to when None.
-      dtype: a float dtype; the default when None.
+      dtype: the float dtype of the normal numbers, which meets that of the parameters; the latter when None.
       method: how the covariance is factored: ``"cholesky"``, ``"eigh"`` or ``"svd"``.
       out_sharding: where the result goes; a `PartitionSpec` over explicit axes of the mesh in use, or a sharding.
 
@@ -524,8 +525,8 @@ def multivariate_normal(
     True
     """
     key, _ = checked_key("multivariate_normal", key)
-    dtype = args.checked_dtype("multivariate_normal", args.float_or(dtype))
-    mean, cov = jnp.asarray(mean).astype(dtype), jnp.asarray(cov).astype(dtype)
+    mean, cov = promote_inexact("multivariate_normal", jnp.asarray(mean), jnp.asarray(cov))
+    dtype = args.checked_dtype("multivariate_normal", mean.dtype if dtype is None else dtype)
     if method not in ("svd", "eigh", "cholesky"):
         raise ValueError("method must be one of {'svd', 'eigh', 'cholesky'}")
     if mean.ndim < 1:

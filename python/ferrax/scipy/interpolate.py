@@ -82,17 +82,18 @@ class RegularGridInterpolator:
           method: "linear" or "nearest"; that of the interpolator when None.
 
         Returns:
-          Array of shape (..., *values.shape[N:]).
+          Array of shape (..., *values.shape[N:]); of N numbers in a tuple, of shape values.shape[N:].
         """
         method = self.method if method is None else _checked_method(method)
         ndim = len(self.grid)
-        if isinstance(xi, tuple):
+        together = isinstance(xi, tuple)
+        if together:
             x = _join.stack(broadcast_together(*promote_inexact("RegularGridInterpolator", *xi)), axis=-1)
         else:
             (x,) = promote_inexact("RegularGridInterpolator", xi)
         if x.ndim == 0:
             raise IndexError("RegularGridInterpolator: places must have at least one axis")
-        if x.ndim == 1:
+        if x.ndim == 1 and not together:
             if x.size % ndim:
                 raise TypeError(f"RegularGridInterpolator: {x.size} numbers are no places in {ndim} dimensions")
             x = lax.reshape(x, (x.size // ndim, ndim))

@@ -11,6 +11,7 @@ import numpy as np
 
 from ferrax import lax
 from ferrax._api import jit
+from ferrax._core import with_weak_type
 from ferrax.lax import linalg as _lax_linalg
 from ferrax.numpy import _creation, _join, _take, _ufuncs
 from ferrax.numpy._args import Array, ArrayLike, broadcast_to_shape, common_shape
@@ -133,7 +134,7 @@ def lu(a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_f
     k = min(m, n)
     lower = _triangle(factors[..., :k], -1, True)
     rows, columns = (lax.broadcasted_iota(np.int32, lower.shape, lower.ndim - axis) for axis in (2, 1))
-    lower = lax.select(rows == columns, lax.full_like(lower, 1), lower)
+    lower = with_weak_type(lax.select(rows == columns, lax.full_like(lower, 1), lower), False)
     upper = _triangle(factors[..., :k, :], 0, False)
     if permute_l:
         back = lax.sort([permutation, lax.broadcasted_iota(np.int32, permutation.shape, permutation.ndim - 1)])[1]
@@ -324,7 +325,7 @@ def eigh(a: ArrayLike, b: ArrayLike | None = None, lower: bool = True, eigvals_o
     return w if eigvals_only else (w, v)
 
 
-def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
+def schur(a: ArrayLike, output: str = "real") -> list[Array]:
     """Schur form: a = Z T Zᴴ with a unitary Z.
 
     Args:
@@ -351,7 +352,7 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     (x,) = inexact("schur", a)
     square("schur", "a", x)
     t, z = _lax_linalg.schur(to_complex(x) if output == "complex" else x)
-    return t, z
+    return [t, z]
 
 
 def _rotation(t: Array, m: Any) -> Array:
@@ -454,7 +455,7 @@ def hessenberg(a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False,
     h = _triangle(packed, -1, False)
     if not calc_q:
         return h
-    q = _lax_linalg.householder_product(packed[..., 1:, :-1], taus)
+    q = with_weak_type(_lax_linalg.householder_product(packed[..., 1:, :-1], taus), False)
     q = lax.pad(q, lax.full_like(q, 0, shape=()), [(0, 0, 0)] * (x.ndim - 2) + [(1, 0, 0)] * 2)
     corner = _creation.zeros((n, n), bool).at[0, 0].set(True)
     return h, lax.select(broadcast_to_shape(corner, q.shape), lax.full_like(q, 1), q)

@@ -333,6 +333,8 @@ def _unitary_factor_jvp(method, eps, max_iterations, primals, tangents):
 
 def _polar(a: Array, *, side: str, method: str, eps: float | None, max_iterations: int | None) -> tuple[Array, Array]:
     m, n = a.shape
+    if not a.size:
+        return a, lax.full_like(a, 0, shape=(n, n) if side == "right" else (m, m))
     if m >= n:
         u = _unitary_factor(a, method, eps, max_iterations)
     else:

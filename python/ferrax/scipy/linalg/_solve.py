@@ -327,6 +327,7 @@ def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "
 
     Raises:
       ValueError: the shapes do not fit, or there is no such method.
+      NotImplementedError: a dtype of 16 bits.
 
     >>> import ferrax.numpy as jnp
     >>> import ferrax.scipy.linalg
@@ -337,6 +338,8 @@ def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "
     if method not in _METHODS:
         raise ValueError(f"Unrecognized method {method}. The two valid methods are either 'schur' or 'eigen'.")
     a, b, c = inexact("solve_sylvester", A, B, C)
+    if c.dtype.itemsize < 4:
+        raise NotImplementedError(f"solve_sylvester: matrices of {c.dtype} are not implemented, those of float32 are")
     if c.ndim < 2 or a.shape[-2:] != (c.shape[-2],) * 2 or b.shape[-2:] != (c.shape[-1],) * 2:
         raise ValueError(f"Incompatible shapes for Sylvester equation:\nA: {a.shape}\nB: {b.shape}\nC: {c.shape}")
     return _sylvester_of_batches(a, b, c, method=method, tol=tol)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ferrax import lax
-from ferrax._core import asarray
+from ferrax._core import asarray, with_weak_type
 from ferrax._shapes import static_shape
 from ferrax.numpy import _join, _ufuncs
 from ferrax.numpy._args import (
@@ -154,7 +154,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     if m == 0 or n == 0:
         return lax.full_like(column, 0, shape=(*column.shape[:-1], m, n))
     i, j = _grid(m, n)
-    return _taken(_join.concatenate([column, row[..., 1:]], axis=-1), i + j)
+    return with_weak_type(_taken(_join.concatenate([column, row[..., 1:]], axis=-1), i + j), False)
 
 
 def circulant(c: ArrayLike) -> Array:
@@ -243,7 +243,7 @@ def companion(a: ArrayLike) -> Array:
     x = _at_least_1d(x)
     if x.shape[-1] < 2:
         raise ValueError(f"The length of `a` along the last axis must be at least 2; got shape {x.shape}.")
-    row = -x[..., 1:] / x[..., :1]
+    row = with_weak_type(-x[..., 1:] / x[..., :1], False)
     return _first_row_and_diagonal(row, lax.full_like(row, 1)[..., 1:])
 
 
@@ -335,7 +335,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     rows = m + n - 1 - cut
     padded = lax.pad(x, lax.full_like(x, 0, shape=()), [(0, 0, 0)] * (x.ndim - 1) + [(n - 1, n - 1, 0)])
     i, j = _grid(rows, n)
-    return _taken(padded, i - j + (n - 1 + first))
+    return with_weak_type(_taken(padded, i - j + (n - 1 + first)), False)
 
 
 def hilbert(n: int) -> Array:

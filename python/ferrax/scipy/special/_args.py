@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from ferrax import lax
-from ferrax._core import promote_ranks
+from ferrax._core import promote_ranks, weak_type, with_weak_type
 from ferrax.lax._double import double_program, in_double, smooth
 from ferrax.numpy._args import Array, ArrayLike, broadcast_together, promote_inexact
 from ferrax.numpy._dtype_functions import dtype_kind
 
-__all__ = ["double_program", "in_double", "in_single", "inexact", "real", "smooth"]
+__all__ = ["double_program", "filled", "in_double", "in_single", "inexact", "real", "smooth"]
 
 
 def inexact(name: str, *args: ArrayLike) -> list[Any]:
@@ -35,6 +35,11 @@ def real(name: str, *args: ArrayLike, error: type[Exception] = TypeError) -> lis
     if dtype_kind(arrays[0].dtype) == "c":
         raise error(f"{name} does not support complex-valued inputs, got {arrays[0].dtype}.")
     return arrays
+
+
+def filled(arrays: list[Array]) -> list[Array]:
+    """The arrays, of full types where they have axes: some of JAX's functions keep weak types of scalars alone."""
+    return [with_weak_type(x, weak_type(x) and not x.ndim) for x in arrays]
 
 
 def in_single(function: Callable[..., Array], *args: Array) -> Array:

@@ -17,7 +17,7 @@ from ferrax.lax._tails import log_excess, rarely
 from ferrax.numpy._args import Array, ArrayLike
 from ferrax.numpy._dtype_functions import dtype_kind
 from ferrax.numpy._ufuncs import where
-from ferrax.scipy.special._args import double_program, in_double, in_single, inexact, real, smooth
+from ferrax.scipy.special._args import double_program, filled, in_double, in_single, inexact, real, smooth
 
 __all__ = ["boxcox", "boxcox1p", "entr", "expit", "kl_div", "logit", "rel_entr", "xlog1py", "xlogy"]
 
@@ -53,7 +53,7 @@ def logit(x: ArrayLike) -> Array:
     >>> ferrax.scipy.special.logit(jnp.array([0., 0.5, 1.]))
     Array([-inf,   0.,  inf], dtype=float32)
     """
-    return in_single(_logit, *inexact("logit", x))
+    return in_single(_logit, *filled(inexact("logit", x)))
 
 
 @custom_jvp
@@ -272,7 +272,7 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     >>> ferrax.scipy.special.rel_entr(jnp.array([0., 1., 1.]), jnp.array([1., 1., 0.]))
     Array([ 0.,  0., inf], dtype=float32)
     """
-    p, q = real("rel_entr", p, q, error=ValueError)
+    p, q = filled(real("rel_entr", p, q, error=ValueError))
     return (_rel_entr_program if p.dtype.itemsize == 8 else _short_rel_entr)(p, q)
 
 
@@ -286,7 +286,7 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     >>> ferrax.scipy.special.kl_div(jnp.array([0., 1., 1.]), jnp.array([1., 1., 0.]))
     Array([ 1.,  0., inf], dtype=float32)
     """
-    p, q = real("kl_div", p, q, error=ValueError)
+    p, q = filled(real("kl_div", p, q, error=ValueError))
     return (_kl_div_program if p.dtype.itemsize == 8 else _short_kl_div)(p, q)
 
 

@@ -31,16 +31,26 @@ __all__ = [
 
 HALF_LOG_2PI = math.log(2 * math.pi) / 2
 
+#: Distributions and functions whose results stay weak where arrays meet Python's numbers; all others give full types.
+_WEAK = frozenset([
+    "binom", "expon", "gennorm", "gumbel_l", "gumbel_r", "truncnorm", "uniform", "vonmises", "wrapcauchy", "gamma.sf",
+    "gamma.logsf", "logistic.cdf", "logistic.sf", "norm.cdf", "norm.logcdf", "norm.sf", "norm.logsf", "norm.isf",
+    "norm.ppf", "pareto.logcdf", "poisson.logpmf",
+])  # fmt: skip
+
 where = _ufuncs.where
 
 
 def parameters(name: str, *args: ArrayLike) -> list[Any]:
-    """The arguments of a function as arrays of their common float dtype and rank, weak when all of them are."""
+    """The arguments of a function as arrays of their common float dtype and rank.
+
+    They are weak when all of them are and none has an axis, or the function is one of `_WEAK`.
+    """
     require(name, *args)
     arrays = promote_dtypes(*args)
     target = inexact_dtype(arrays[0].dtype)
-    if target != arrays[0].dtype:
-        arrays = [with_weak_type(lax.convert_element_type(x, target), weak_type(x)) for x in arrays]
+    weak = name in _WEAK or name.split(".")[0] in _WEAK or not any(x.ndim for x in arrays)
+    arrays = [with_weak_type(lax.convert_element_type(x, target), weak and weak_type(x)) for x in arrays]
     return promote_ranks(name, *arrays)
 
 
