@@ -314,6 +314,7 @@ def test_types_of_the_numbers_that_stand_for_values(value):
 
 def test_classes_and_names_that_libraries_import():
     from ferrax import lib
+    from ferrax._src import numpy as private_numpy
     from ferrax._src.lax.lax import DTypeLike
     from ferrax._src.numpy.array_methods import _IndexUpdateHelper, _IndexUpdateRef
     from ferrax._src.numpy.index_tricks import CClass, RClass
@@ -324,6 +325,7 @@ def test_classes_and_names_that_libraries_import():
     assert ferrax_core.safe_map(abs, [-1]) == [1] and ferrax_core.safe_zip([1], [2]) == [(1, 2)]
     assert ferrax_core.full_lower(3) == 3 and lib.__version__ == ferrax.__version__
     assert DTypeLike is ferrax.typing.DTypeLike and Shape
+    assert private_numpy.array is jnp.array
 
 
 def test_checkpoints_by_their_other_names():
