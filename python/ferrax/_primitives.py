@@ -233,6 +233,7 @@ class Primitive:
     skip_canonicalization = False
     is_effectful: Callable[..., bool] | None = None
     _ferrax_built_in = False
+    _ferrax_effectful = False
 
     def __init__(self, name: str):
         self.name = name
@@ -286,7 +287,7 @@ class Primitive:
         Returns:
           `effectful_abstract_eval`.
         """
-        self._ferrax_abstract_rule = effectful_abstract_eval
+        self._ferrax_abstract_rule, self._ferrax_effectful = effectful_abstract_eval, True
         return effectful_abstract_eval
 
     def def_effectful_abstract_eval2(self, abstract_eval: Callable[..., Any]) -> Callable[..., Any]:
@@ -438,6 +439,13 @@ class Primitive:
         ]
 
     def _ferrax_lower(self, args: list[Any], params: dict[str, Any]) -> list[Any]:
+        if self._ferrax_effectful and self._ferrax_abstract_rule is not None:
+            from ferrax._src.effects import Effect, lowerable_effects
+
+            effects = self._ferrax_abstract_rule(*map(_ferrax.typeof, args), **params)[1]
+            refused = lowerable_effects.filter_not_in(e for e in effects if isinstance(e, Effect))
+            if refused:
+                raise ValueError(f"Cannot lower jaxpr with effects: {refused}")
         rules = primitive_lowerings.get(self, {})
         rule = rules.get("cpu", rules.get(None))
         if isinstance(rule, TypedLowering):

@@ -18,6 +18,7 @@ from ferrax import _ferrax, tree_util
 from ferrax._api import closure_convert
 from ferrax._boundary import expose as _expose
 from ferrax._core import ShapedArray, is_tracer
+from ferrax._mapped_rules import in_axes_of_call
 from ferrax._named_functions import name_function, name_of
 from ferrax._primitives import built_in as _built_in, zeros_of as _zeros_of
 from ferrax._texts import differences, short
@@ -362,8 +363,9 @@ class custom_jvp(Generic[P, R]):
             )
 
         complaints = trees.wrong_value, wrong_tangent
-        name_function(flat_jvp, _name(rule), complaints=complaints, arity=split.tree.num_leaves)
-        outs = _ferrax.bind_custom_jvp(name, flat_fun, flat_jvp, complaints, self.symbolic_zeros, split.taken())
+        flat = in_axes_of_call(flat_jvp)
+        name_function(flat, _name(rule), complaints=complaints, arity=split.tree.num_leaves)
+        outs = _ferrax.bind_custom_jvp(name, flat_fun, flat, complaints, self.symbolic_zeros, split.taken())
         return trees.out.unflatten(outs)
 
 
@@ -621,11 +623,10 @@ class custom_vjp(Generic[P, R]):
             )
 
         complaints = trees.wrong_value, wrong_cotangent
-        name_function(flat_fwd, _name(fwd), complaints=complaints, arity=split.tree.num_leaves)
-        name_function(flat_bwd, _name(bwd))
-        outs = _ferrax.bind_custom_vjp(
-            name, flat_fun, flat_fwd, flat_bwd, complaints, self.symbolic_zeros, split.taken()
-        )
+        rules = in_axes_of_call(flat_fwd), in_axes_of_call(flat_bwd)
+        name_function(rules[0], _name(fwd), complaints=complaints, arity=split.tree.num_leaves)
+        name_function(rules[1], _name(bwd))
+        outs = _ferrax.bind_custom_vjp(name, flat_fun, *rules, complaints, self.symbolic_zeros, split.taken())
         return trees.out.unflatten(outs)
 
 

@@ -197,3 +197,18 @@ def test_narrow_integers_of_both_signs_meet_where_arrays_do(signed):
     assert ours.promote_types(signed, "uint32") == ours.promote_types("uint32", signed) == "int32"
     with ferrax.enable_x64(True):
         assert ours.promote_types(signed, "uint32") == "int64"
+
+
+def filled_on_a_device(jax):
+    """Weak types of what is filled where it is asked for, and of what is filled where its model is."""
+    jnp, (there, *_) = jax.numpy, jax.devices()
+    model = jax.device_put(jnp.full(3, 1.0), there)
+    made = jnp.full(3, 2.0, device=there), jnp.full_like(model, 2.0, device=there), jnp.zeros_like(model, device=there)
+    kept = jnp.full(3, 2.0), jnp.full_like(model, 2.0), jax.jit(lambda: jnp.full(3, 2.0, device=there))()
+    return [x.aval.weak_type for x in (*made, *kept)]
+
+
+def test_what_is_filled_on_a_device_is_strongly_typed():
+    want = expected(filled_on_a_device)
+    assert filled_on_a_device(ferrax) == want
+    assert not any(want[:3]) and want[3]

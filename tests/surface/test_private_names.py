@@ -314,9 +314,11 @@ def test_types_of_the_numbers_that_stand_for_values(value):
 
 def test_classes_and_names_that_libraries_import():
     from ferrax import lib
+    from ferrax._src import cloud_tpu_init, numpy as private_numpy
     from ferrax._src.lax.lax import DTypeLike
     from ferrax._src.numpy.array_methods import _IndexUpdateHelper, _IndexUpdateRef
     from ferrax._src.numpy.index_tricks import CClass, RClass
+    from ferrax._src.pallas import cost_estimate
     from ferrax._src.random import Shape
 
     assert isinstance(jnp.c_, CClass) and isinstance(jnp.r_, RClass) and not isinstance(jnp.r_, CClass)
@@ -324,6 +326,9 @@ def test_classes_and_names_that_libraries_import():
     assert ferrax_core.safe_map(abs, [-1]) == [1] and ferrax_core.safe_zip([1], [2]) == [(1, 2)]
     assert ferrax_core.full_lower(3) == 3 and lib.__version__ == ferrax.__version__
     assert DTypeLike is ferrax.typing.DTypeLike and Shape
+    assert private_numpy.array is jnp.array
+    assert cost_estimate.estimate_cost(jnp.exp, jnp.ones(3)).transcendentals == 3
+    assert cloud_tpu_init.cloud_tpu_init() is None and cloud_tpu_init.running_in_cloud_tpu_vm is False
 
 
 def test_checkpoints_by_their_other_names():

@@ -112,6 +112,10 @@ def test_effects_on_operands(index):
 def test_lowering():
     with pytest.raises(ValueError, match=r"Cannot lower jaxpr with effects: \[foo\]"):
         ferrax.jit(branch(OURS, OURS.foo)).lower(1.0)
+    for d in (OURS, THEIRS):
+        for f in (branch(d, d.foo), PROGRAMS["nested"](d)):
+            with pytest.raises(ValueError, match="Cannot lower jaxpr with effects"):
+                d.jax.jit(f)(1.0)
     assert "func" in ferrax.jit(branch(OURS, OURS.loop)).lower(1.0).as_text()
 
 

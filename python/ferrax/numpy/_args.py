@@ -203,6 +203,12 @@ def place(x: Any, device: Any, out_sharding: Any = None, name: str = "") -> Any:
     return device_put(x, fitting(device, x.ndim) if name in ("full", "jnp.zeros", "jnp.ones", "jnp.empty") else device)
 
 
+def place_filled(x: Any, device: Any, out_sharding: Any, name: str) -> Any:
+    """As `place`; outside of programs what is filled on a device that is asked for is strongly typed."""
+    x = place(x, device, out_sharding, name)
+    return with_weak_type(x, False) if device is not None and type(x) is ArrayImpl else x
+
+
 def broadcast_to_shape(x: Any, shape: tuple[int, ...]) -> Any:
     """`x` broadcast to `shape` by NumPy's rules, without checks of its type."""
     if x.shape == shape:

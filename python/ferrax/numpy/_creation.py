@@ -24,6 +24,7 @@ from ferrax.numpy._args import (  # fmt: skip
     cast,
     cast_to,
     place,
+    place_filled,
     require,
     static_shape,
     user_dtype,
@@ -226,7 +227,7 @@ def full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike = None, *, device: 
            [7, 7]], dtype=int32, weak_type=True)
     """
     require("full", fill_value)
-    return place(_filled(static_shape(shape), fill_value, dtype), device, out_sharding, "full")
+    return place_filled(_filled(static_shape(shape), fill_value, dtype), device, out_sharding, "full")
 
 
 def _filled(shape: tuple[int, ...], fill_value: ArrayLike, dtype: DTypeLike) -> Array:
@@ -259,8 +260,9 @@ def _like(name: str, a: Any, value: Any, dtype: DTypeLike, shape: Any, device: A
     if not (hasattr(a, "shape") and hasattr(a, "dtype")):
         require(name, a)
         a = _asarray(a)
+    put = place_filled
     if device is None and out_sharding is None:
-        like = sharding_of_like(a)
+        put, like = place, sharding_of_like(a)
         # a sharding over several devices is one for that shape
         device = like if shape is None or isinstance(like, _ferrax.SingleDeviceSharding) else None
     shape = a.shape if shape is None else static_shape(shape)
@@ -276,7 +278,7 @@ def _like(name: str, a: Any, value: Any, dtype: DTypeLike, shape: Any, device: A
         out = _core.with_weak_type(_filled(shape, value, own if dtype is None else dtype), weak)
     if _ferrax.is_tracer(a) and (axes := _ferrax.typeof(a).vma - _ferrax.typeof(out).vma):
         out = _ferrax.pvary(out, sorted(axes))
-    return place(out, device, out_sharding, asked)
+    return put(out, device, out_sharding, asked)
 
 
 def zeros_like(a: ArrayLike, dtype: DTypeLike = None, shape: Any = None, *, device: Any = None,
