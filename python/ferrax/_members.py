@@ -49,7 +49,7 @@ MEMBERS: list[tuple[type, str, str]] = [
     (
         _ferrax.jit_type(),
         "_stages",
-        "__doc__ __signature__ _cache_size cache_info clear_cache eval_shape lower trace",
+        "__doc__ __signature__ _cache_size _clear_cache cache_info clear_cache eval_shape lower trace",
     ),
     (_ferrax.LinearizedFunction, "_linearized", "func"),
     (_ferrax.VJP, "_linearized", "__repr__ jaxpr"),
