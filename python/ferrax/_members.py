@@ -36,7 +36,7 @@ MEMBERS: list[tuple[type, str, str]] = [
     (_ferrax.PRNGKeyArray, "random._native_keys", "_base_array _impl"),
     # which arrays that are not traced bring themselves
     (_ferrax.Tracer, "numpy._methods", "T item mT"),
-    (_ferrax.Tracer, "_tracer_members", "dimension_as_value full_lower get_referent to_concrete_value"),
+    (_ferrax.Tracer, "_tracer_members", "_value dimension_as_value full_lower get_referent to_concrete_value"),
     (_ferrax.JVPTracer, "_tracer_members", "__signature__ cur_qdd type_state"),
     (
         _ferrax.DynamicJaxprTracer,
@@ -49,7 +49,7 @@ MEMBERS: list[tuple[type, str, str]] = [
     (
         _ferrax.jit_type(),
         "_stages",
-        "__doc__ __signature__ _cache_size cache_info clear_cache eval_shape lower trace",
+        "__doc__ __signature__ _cache_size _clear_cache cache_info clear_cache eval_shape lower trace",
     ),
     (_ferrax.LinearizedFunction, "_linearized", "func"),
     (_ferrax.VJP, "_linearized", "__repr__ jaxpr"),

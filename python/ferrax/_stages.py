@@ -749,6 +749,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "_cache_size": _cache_size,
     "cache_info": _cache_info,
     "clear_cache": _clear_cache,
+    "_clear_cache": _clear_cache,
 }
 for _name, _method in _METHODS.items():
     setattr(_ferrax.jit_type(), _name, shielded(_method))

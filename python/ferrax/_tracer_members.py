@@ -29,6 +29,11 @@ def _to_concrete_value(self: Any) -> Any:
         return None
 
 
+def _value(self: Any) -> Any:
+    """Arrays have NumPy's array of their elements by this name; libraries tell tracers by its absence."""
+    raise AttributeError(f"{type(self).__name__} has no attribute _value", name="_value", obj=self)
+
+
 def _state(self: Any) -> Any:
     """The state of a value that changes: arrays have none, and it is a TypeError."""
     return cur_qdd(self)
@@ -55,6 +60,7 @@ _fill(
     full_lower=_itself,
     get_referent=_itself,
     to_concrete_value=_to_concrete_value,
+    _value=property(_value),
 )
 _fill(_ferrax.JVPTracer, __signature__=_parameters("trace primal tangent"), cur_qdd=_state, type_state=_state)
 _fill(

@@ -337,6 +337,16 @@ def test_first_call_and_dropped_programs(caplog):
     assert text == "its programs were dropped (clear_cache, or the limit of the cache)"
 
 
+def test_programs_are_dropped_by_the_private_name():
+    placed = ferrax.sharding.SingleDeviceSharding(ferrax.devices()[0])
+    for options in ({}, {"in_shardings": placed}, {"out_shardings": placed}):
+        jitted = ferrax.jit(lambda x: x + 2, **options)
+        jitted(f32(3))
+        assert jitted._cache_size() == 1
+        jitted._clear_cache()
+        assert jitted._cache_size() == 0
+
+
 def test_a_device_is_no_reason(caplog):
     f = ferrax.jit(lambda x: x + 1)
     f(f32(3))

@@ -369,6 +369,22 @@ def test_interpreting_everywhere():
         f(ROW)
 
 
+def test_kernels_of_another_platform_are_only_traced():
+    def kernel(x):
+        assert x.shape == (1, 8)
+        return pl.pallas_call(lambda x, out: out.set(x[...] * 2), x)(x)
+
+    def apply(x):
+        return ferrax.lax.platform_dependent(x, cuda=kernel, default=lambda x: x + 1)
+
+    row = ROW[None]
+    assert apply(row).tolist() == ferrax.jit(apply)(row).tolist() == (row + 1).tolist()
+    with pytest.raises(ValueError, match="Only interpret mode"):
+        ferrax.lax.platform_dependent(row, cpu=kernel, default=lambda x: x + 1)
+    with pytest.raises(TypeError, match="values of one type"):
+        ferrax.lax.platform_dependent(row, cuda=kernel, default=lambda x: x[0])
+
+
 def test_kernels_print(capfd):
     def kernel(x, out):
         pl.debug_print("block", pl.program_id(0))

@@ -555,3 +555,35 @@ def test_padded_arrays_stay_weak(value):
     weak = jnp.full(3, value)
     assert jnp.pad(weak, 1).weak_type and ferrax.jit(lambda x: jnp.pad(x, 1))(weak).weak_type
     assert not jnp.pad(weak.astype("complex64"), 1).weak_type
+
+
+def _said(call):
+    """A result, or an error with its text."""
+    try:
+        return call()
+    except (TypeError, ValueError) as error:
+        return type(error).__name__, " ".join(str(error).split())
+
+
+def _helpers_of_vectorize(v):
+    """What libraries that vectorize by themselves call, on arguments that fit and on some that do not."""
+    pair = np.ones((4, 2, 3)), np.ones(3)
+    cores = [("n", "m"), ("m",)]
+    yield v._parse_gufunc_signature("(n,m),(m)->(n),()")
+    yield _said(lambda: v._parse_gufunc_signature("n->n"))
+    yield v._parse_input_dimensions(pair, cores, "here")
+    yield _said(lambda: v._parse_input_dimensions(pair, cores[:1], "here"))
+    yield _said(lambda: v._parse_input_dimensions((np.ones((2, 3)), np.ones(2)), cores, "here"))
+    f, args, kwargs = v._apply_excluded(lambda *a, **k: (a, k), {1, "z"}, (1, 2, 3), {"z": 4, "y": 5})
+    yield tuple(args), kwargs, f(*args, **kwargs), f(7, 8)
+    for size, outputs, core in ((2, [("n",)], None), (3, [("n",), ("k",)], None), (3, [("n",)], 0), (3, [()], 1)):
+        result = (1.5, 2.5, 3.5) if core is None else (np.ones(3), 1.5)[core]
+        yield _said(lambda: np.shape(v._check_output_dims(lambda: result, {"n": size}, outputs, "here")()))
+
+
+def test_helpers_of_vectorize():
+    from jax._src.numpy import vectorize as theirs
+
+    from ferrax._src.numpy import vectorize as ours
+
+    assert list(map(str, _helpers_of_vectorize(ours))) == list(map(str, _helpers_of_vectorize(theirs)))

@@ -429,6 +429,21 @@ def test_arrays_show_what_they_hold():
     (part,) = x._arrays
     assert part.sharding == x.sharding == x._sharding
 
+    def untold(x):
+        with pytest.raises(AttributeError, match="Tracer has no attribute _value"):
+            x._value
+        return x * 2
+
+    for transformed in (ferrax.jit(untold), ferrax.vmap(untold), ferrax.grad(lambda x: untold(x).sum())):
+        transformed(x)
+
+
+def test_dtypes_of_absolute_values():
+    from ferrax._src.lax.lax import _complex_basetype
+
+    for dtype, real in (("complex64", "float32"), ("complex128", "float64"), ("float16", "float16")):
+        assert _complex_basetype(np.dtype(dtype)) == real
+
 
 def test_parents_come_first():
     class Node:

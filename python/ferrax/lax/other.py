@@ -5,7 +5,8 @@ Read next: `control_flow.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,10 @@ def platform_dependent(
             f"MLIR translation rule for platform_dependent not found for platform {platform}: it has functions for "
             f"{known}, and no default"
         )
-    shapes = {name: eval_shape(f, *args) for name, f in functions.items()}
+    shapes = {}
+    for name, f in functions.items():
+        with contextlib.nullcontext() if f is chosen else _elsewhere():
+            shapes[name] = eval_shape(f, *args)
     first, *others = shapes.items()
     for name, shape in others:
         if _types(shape) != _types(first[1]):
@@ -69,6 +73,18 @@ def platform_dependent(
                 f"returns {shape}"
             )
     return chosen(*args)
+
+
+@contextlib.contextmanager
+def _elsewhere() -> Iterator[None]:
+    """While a function of another platform is traced for its types: a kernel needs no compiler here for them."""
+    from ferrax.experimental.pallas._call import interpreting
+
+    interpreting.append(True)
+    try:
+        yield
+    finally:
+        interpreting.pop()
 
 
 def _types(tree: Any) -> tuple[Any, list[Any]]:

@@ -174,7 +174,7 @@ def on_device(compiled: Any, sharding: Any, statics: tuple[list[int], list[str]]
         count = compiled.trace(*args, **kwargs).in_tree.num_leaves
         return trace_over(compiled, args, kwargs, [sharding] * count, moves=True)
 
-    for name in ("eval_shape", "cache_info", "clear_cache"):
+    for name in ("eval_shape", "cache_info", "clear_cache", "_cache_size", "_clear_cache"):
         setattr(call, name, getattr(compiled, name))
     call.trace = trace  # type: ignore[attr-defined]
     call.lower = lambda *args, **kwargs: trace(*args, **kwargs).lower()  # type: ignore[attr-defined]
@@ -220,7 +220,7 @@ def over_mesh(compiled: Any) -> Callable[..., Any]:
         whole = NamedSharding(mesh, PartitionSpec())
         return tree_util.tree_map(lambda x: x if _ferrax.is_tracer(x) or x.committed else put(x, whole), result)
 
-    for name in ("trace", "lower", "eval_shape", "cache_info", "clear_cache"):
+    for name in ("trace", "lower", "eval_shape", "cache_info", "clear_cache", "_cache_size", "_clear_cache"):
         setattr(call, name, getattr(compiled, name))
     _placing[call] = without_placing(compiled)
     return call
@@ -509,7 +509,7 @@ def with_arguments(
                 a.delete()
         return result
 
-    for name in ("eval_shape", "cache_info", "clear_cache"):
+    for name in ("eval_shape", "cache_info", "clear_cache", "_cache_size", "_clear_cache"):
         setattr(call, name, getattr(compiled, name))
     call.trace = trace  # type: ignore[attr-defined]
     call.lower = lambda *args, **kwargs: trace(*args, **kwargs).lower()  # type: ignore[attr-defined]

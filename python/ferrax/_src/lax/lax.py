@@ -44,6 +44,11 @@ def _convert_element_type(operand: Any, new_dtype: Any = None, weak_type: bool =
     return out if sharding is None else device_put(out, sharding)
 
 
+def _complex_basetype(dtype: Any, **_: Any) -> np.dtype[Any]:
+    """The dtype of the absolute values of numbers of a dtype."""
+    return np.abs(np.zeros((), dtype)).dtype
+
+
 def _const(example: Any, val: Any) -> Any:
     """A number with the dtype of an example: one of Python's where the example is a weak number."""
     from ferrax._src import dtypes
