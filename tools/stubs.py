@@ -30,8 +30,8 @@ NAMES_HEADER = '''"""The names of `_primitives.py`, which loads when one is aske
 #: host; those of `lax.linalg` it has there.
 OUTSIDE_LAX = re.compile(r"random_.*|custom_.*|remat.*|.*_callback|debug_print|.*-.*|.*call|(lu|tridiagonal)_solve")
 OUTSIDE_LAX_BY_NAME = {
-    "add_any", "add_jaxvals", "empty2", "get", "jit", "name", "pbroadcast", "psum_invariant", "pvary",
-    "reduce_scatter", "swap", "threefry2x32", "while_linear",
+    "add_any", "add_jaxvals", "empty2", "get", "jit", "name", "pbroadcast", "preduced", "psum_invariant", "pvary",
+    "reduce_scatter", "swap", "threefry2x32", "vary_unreduced_cast_p", "while_linear",
 }  # fmt: skip
 
 PRIMITIVES_HEADER = '''"""Type stubs of the primitives' objects; written by `tools/stubs.py`, not by hand."""

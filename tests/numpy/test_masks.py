@@ -41,14 +41,14 @@ def test_scalars_and_masks_made_of_comparisons():
 
 
 def test_numbers_that_are_spread_over_a_mask():
-    x, mask = jnp.asarray(VALUES, "float32"), jnp.asarray(np.stack([MASK, ~MASK, ~MASK]))
-    row, column = np.where(mask, VALUES, 0), np.where(mask.T, VALUES[:, None], 0)
+    x, masks = jnp.asarray(VALUES, "float32"), jnp.asarray(np.stack([MASK, ~MASK, ~MASK]))
+    row, column = np.where(masks, VALUES, 0), np.where(masks.T, VALUES[:, None], 0)
     for f, mask, want in (
-        (lambda x, m: x * m, mask, row),
-        (lambda x, m: x[:, None] * m, mask.T, column),
-        (lambda x, m: m * x.reshape(6, 1), mask.T, column),
-        (ferrax.vmap(lambda x, m: x * m), mask.T, column),
-        (ferrax.vmap(lambda x, m: x * m, (None, 0)), mask, row),
+        (lambda x, m: x * m, masks, row),
+        (lambda x, m: x[:, None] * m, masks.T, column),
+        (lambda x, m: m * x.reshape(6, 1), masks.T, column),
+        (ferrax.vmap(lambda x, m: x * m), masks.T, column),
+        (ferrax.vmap(lambda x, m: x * m, (None, 0)), masks, row),
     ):
         for way in (f, ferrax.jit(f)):
             got = np.asarray(way(x, mask))

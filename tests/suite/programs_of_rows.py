@@ -22,7 +22,9 @@ ONLY_RUST = {
     "ffi_call": "tests/ffi: it needs a library",
     "while_linear": "the row of while: only the tape of a derivative holds it",
     "custom_vjp_linear": "the row of custom_vjp_call: only the tape of a derivative holds it",
+    "preduced": "tests/sharding: it needs a mesh",
     "psum_invariant": "tests/sharding: it needs a mesh",
+    "vary_unreduced_cast_p": "tests/sharding: it needs a mesh",
     "pvary": "tests/sharding: it needs a mesh",
     "sharding_constraint": "tests/sharding: it needs a mesh",
 }

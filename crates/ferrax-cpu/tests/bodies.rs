@@ -106,7 +106,8 @@ impl Body<'_> {
         let y = b.binary(BinaryOp::Max, p[1], spread);
         let body = Arc::new(b.finish(&[next, y, next]));
         let kind = Kind::Scan { body, length, reverse: self.rng.below(2) == 0, consts: 0, carry: 1 };
-        let made = self.b.push_many(kind, &[start, xs], &[scalar.clone(), stacked(&row, length), stacked(&scalar, length)]);
+        let made =
+            self.b.push_many(kind, &[start, xs], &[scalar.clone(), stacked(&row, length), stacked(&scalar, length)]);
         self.values.push(made[0]);
         Some(made[1 + self.rng.below(2)])
     }

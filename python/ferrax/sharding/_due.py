@@ -54,7 +54,19 @@ _LINEAR = frozenset(
 )
 #: Operations across manual axes, which have their names as a parameter.
 _COLLECTIVE = frozenset(
-    ["psum", "psum_invariant", "pvary", "preduced", "vary_unreduced_cast_p", "pmax", "pmin", "reduce_scatter", "all_gather", "all_to_all", "ppermute"]
+    [
+        "psum",
+        "psum_invariant",
+        "pvary",
+        "preduced",
+        "vary_unreduced_cast_p",
+        "pmax",
+        "pmin",
+        "reduce_scatter",
+        "all_gather",
+        "all_to_all",
+        "ppermute",
+    ]
 )
 _BINARY = frozenset(["add", "sub"])
 

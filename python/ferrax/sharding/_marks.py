@@ -50,7 +50,7 @@ def marked(x: Any, unreduced: Axes, reduced: Axes) -> Any:
 
 
 def reduced_over(x: Any, axes: Sequence[Any]) -> Any:
-    """The value, whose gradient is due over manual axes; a constant becomes a value of the map for its type to say so."""
+    """The value, whose gradient is due over manual axes; a constant becomes a value of the map, whose type says so."""
     return _ferrax.preduced(_ferrax.marked(x, _ferrax.typeof(x)._spread), [str(a) for a in axes]) if axes else x
 
 

@@ -65,11 +65,11 @@ def number_of_text(sharding: NamedSharding, said: str) -> int:
 
 def _numbered(key: Any, sharding: NamedSharding, said: tuple[str, str]) -> int:
     spec = sharding.spec
-    due = [sorted(map(str, axes)) for axes in (spec.unreduced, spec.reduced)]
+    unreduced, reduced = (sorted(map(str, axes)) for axes in (spec.unreduced, spec.reduced))
     texts = [None if e is UNCONSTRAINED or not entry_names(e) else _joined(entry_names(e)) for e in spec]
     with _lock:
         if key not in _numbers:
-            number = _ferrax.intern_spread(texts, *due, said)
+            number = _ferrax.intern_spread(texts, unreduced, reduced, said)
             assert number == len(_shardings)
             _shardings.append(sharding)
             _numbers[key] = number

@@ -95,7 +95,11 @@ fn masked(x: &Value, y: &Value, to: DType) -> Result<Option<Value>> {
     }
     let whole = ferrax_base::shape::broadcast(x.shape(), mask.shape()).is_some_and(|shape| *shape == *mask.shape());
     let rows = mapped_by(mask);
-    if whole && mapped_by(x).iter().all(|id| rows.contains(id)) { where_(mask, x, &constant(x, 0.0)).map(Some) } else { Ok(None) }
+    if whole && mapped_by(x).iter().all(|id| rows.contains(id)) {
+        where_(mask, x, &constant(x, 0.0)).map(Some)
+    } else {
+        Ok(None)
+    }
 }
 
 /// The transformations by `vmap` over whose rows a value differs.

@@ -10,7 +10,7 @@ use super::{plan, step_cost};
 use ferrax_base::DType;
 use ferrax_loops::passes::{NOTHING, live_nodes, rewritten};
 use ferrax_loops::{Builder, Graph, Kind, Node, Type, ValueId};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
@@ -65,8 +65,7 @@ impl Line {
     fn fits(&self, g: &Graph) -> bool {
         let mut b = Builder::new(self.inputs.iter().map(|&v| g.ty(v).clone()));
         let map: FxHashMap<u32, ValueId> = self.inputs.iter().map(|v| v.0).zip(b.params()).collect();
-        let places: Vec<ValueId> =
-            (0..g.types.len() as u32).map(|v| map.get(&v).copied().unwrap_or(NOTHING)).collect();
+        let places: Vec<ValueId> = (0..g.types.len() as u32).map(|v| map.get(&v).copied().unwrap_or(NOTHING)).collect();
         let outs = self.push(g, &mut b, &places);
         let whole = b.finish(&outs);
         let step = whole.nodes.iter().find(|n| matches!(n.kind, Kind::Scan { .. }));
@@ -175,7 +174,7 @@ impl Lines<'_> {
             let at = g.nodes.partition_point(|n| n.first <= v);
             v.0 as usize >= g.params && at > nodes.start && at <= nodes.end
         };
-        let mut cut = Cut { g, inputs: Vec::new(), known: FxHashMap::default() };
+        let mut cut = Cut { g, inputs: Vec::new(), known: FxHashSet::default() };
         let mut steps = Vec::new();
         for i in nodes.clone().filter(|&i| self.live[i]) {
             g.nodes[i].inputs.iter().filter(|&&v| !inside(v)).for_each(|&v| cut.reach(v, &mut steps));
@@ -203,13 +202,13 @@ struct Cut<'a> {
     g: &'a Graph,
     inputs: Vec<ValueId>,
     /// What has been reached.
-    known: FxHashMap<ValueId, ()>,
+    known: FxHashSet<ValueId>,
 }
 
 impl Cut<'_> {
     /// Notes a value that is an operand, or the nodes of one that is made of constants alone, which are done again.
     fn reach(&mut self, v: ValueId, steps: &mut Vec<usize>) {
-        if self.known.insert(v, ()).is_some() {
+        if !self.known.insert(v) {
             return;
         }
         let at = self.g.nodes.partition_point(|n| n.first <= v).wrapping_sub(1);
