@@ -192,9 +192,31 @@ def loops(jax, jnp):
         step = lambda w, reverse: jax.lax.scan(lambda h, x: (jnp.tanh(w @ h + x),) * 2, h, xs, reverse=reverse)[1]
         return jnp.concatenate([step(w, False), step(u, True)], -1)
 
+    def times(p, q):
+        a, b = p[1:], q[1:]
+        return jnp.concatenate([(p[0] * q[0] - a @ b)[None], p[0] * b + q[0] * a + jnp.cross(a, b)])
+
+    def turned(q):
+        w = jnp.cross(jnp.eye(3), -2 * q[0] * q[1:])
+        return 2 * jnp.outer(q[1:], q[1:]) + w + (1 - 2 * q[1:] @ q[1:]) * jnp.eye(3)
+
+    @jax.vmap
+    def moved(q, spin, inertia):
+        world = turned(q) @ inertia @ turned(q).T
+        spin = spin - 0.01 * jnp.cross(spin, world @ spin)
+        q = q + 0.005 * times(jnp.concatenate([jnp.zeros(1), spin]), q)
+        return q / jnp.linalg.norm(q), spin
+
+    def bodies(q, spin, inertia):
+        step = lambda state, _: (moved(*state, inertia), state[0])
+        return jax.lax.scan(step, (q, spin), None, length=1000)
+
+    rigid = floats(4, 4), floats(4, 3), np.eye(3, dtype=np.float32) + 0.1 * floats(4, 3, 3)
     weights = 0.1 * floats(64, 256), 0.1 * floats(64, 256, seed=1)
     return {
         "scan of an oscillator, 1000 steps": (oscillator, floats(2)),
+        "scan of 4 rigid bodies, 1000 steps": (bodies, *rigid),
+        "a step of 4 rigid bodies": (moved, *rigid),
         "RNN of 500 steps and 64 units, both ways": (
             both_ways,
             floats(500, 64),
