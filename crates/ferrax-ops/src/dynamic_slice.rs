@@ -216,7 +216,7 @@ pub static DYNAMIC_UPDATE_SLICE: Def<()> = Def {
                 update.dtype
             );
         }
-        Ok(smallvec![x.with_weak(x.weak && update.weak)])
+        Ok(smallvec![x.with_weak(false)])
     },
     jvp: Slot::Rule(|op, (), primals, tangents| {
         let out = bind1(op, primals)?;

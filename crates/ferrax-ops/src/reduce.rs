@@ -115,6 +115,11 @@ fn reduction_shape(name: &str, accept: Accept, axes: &[usize], args: &[&Aval]) -
     Ok(smallvec![reduced(&x, axes, name)?])
 }
 
+/// Whether results of a reduction are of full type, whatever the operand is, as JAX has it.
+const fn of_bits(op: ReduceOp) -> bool {
+    matches!(op, ReduceOp::And | ReduceOp::Or | ReduceOp::Xor)
+}
+
 /// Writes the block of a reduction with one of the kernel IR's monoids, and the function that binds it.
 macro_rules! reduction {
     ($NAME:ident, $fun:ident, $name:literal, $accept:ident, $kernel:ident, $doc:literal, jvp: $jvp:expr) => {
@@ -123,14 +128,20 @@ macro_rules! reduction {
             name: $name,
             doc: $doc,
             arity: Some(1),
-            shape: |p, args| reduction_shape($name, Accept::$accept, &p.axes, args),
+            shape: |p, args| {
+                let outs = reduction_shape($name, Accept::$accept, &p.axes, args)?;
+                Ok(if of_bits(ReduceOp::$kernel) { smallvec![outs[0].with_weak(false)] } else { outs })
+            },
             jvp: $jvp,
             transpose: Slot::None(NOT_LINEAR),
             batch: Slot::Rule(|_, p, _, args, dims| {
                 let (axes, out) = batched_axes(&p.axes, dims[0].unwrap_or(0));
                 Ok((smallvec![$fun(&args[0], &axes)?], smallvec![Some(out)]))
             }),
-            simplify: Slot::Rule(|_, p, _, inputs| Ok(p.axes.is_empty().then(|| smallvec![inputs[0]]))),
+            simplify: Slot::Rule(|_, p, cx, inputs| {
+                let same = p.axes.is_empty() && !(of_bits(ReduceOp::$kernel) && cx.aval(&inputs[0]).weak);
+                Ok(same.then(|| smallvec![inputs[0]]))
+            }),
             stablehlo: Slot::None(FROM_KERNEL),
             kernel: Slot::Rule(|_, p, b, args, _| Ok(smallvec![b.reduce(ReduceOp::$kernel, args[0], &p.axes)])),
             reference: Slot::Rule(|p, args, outs| {

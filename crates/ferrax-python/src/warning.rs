@@ -9,7 +9,7 @@ use ferrax_base::DType;
 use pyo3::exceptions::{PyDeprecationWarning, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyString};
 use pyo3::{PyTypeInfo, intern};
 
 static GETFRAME: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -38,7 +38,11 @@ pub fn at_user(py: Python<'_>, category: &Bound<'_, PyAny>, text: impl FnOnce(Op
     let registry = globals.call_method1(intern!(py, "setdefault"), ("__warningregistry__", PyDict::new(py)))?;
     let file = frame.getattr(intern!(py, "f_code"))?.getattr(intern!(py, "co_filename"))?;
     let line = frame.getattr(intern!(py, "f_lineno"))?;
-    let module = globals.get_item("__name__")?;
+    // without a module the warning would be left out
+    let module = match globals.get_item("__name__")? {
+        Some(name) => name,
+        None => PyString::new(py, "<string>").into_any(),
+    };
     let text = text(called.as_deref());
     let warn = imported(&WARN_EXPLICIT, py, "warnings", "warn_explicit")?;
     warn.call1((text, category, file, line, module, registry)).map(|_| ())

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ferrax import _ferrax, dtypes, tree_util
+from ferrax._core import weak_type, with_weak_type
 from ferrax._ferrax import Array, lax as _lax
 from ferrax._out_sharding import with_out_sharding
 from ferrax._shapes import max_dim, static_size
@@ -300,12 +301,14 @@ def reduce(
         raise ValueError("reduce requires at least one operand")
     if any(np.shape(i) != () for i in inits):
         raise ValueError(f"reduce found non-scalar initial value: {[np.shape(i) for i in inits if np.shape(i) != ()]}")
+    full = not all(map(weak_type, inits))
     inits = [_in_dtype(i, x) for i, x in zip(inits, flat)]
     name = _monoid(computation) if len(flat) == 1 else None
     if name is not None:
         result = _MONOIDS[name][0](flat[0], dimensions)
         if not _is_identity(name, inits[0]):
             result = getattr(_lax, name)(inits[0], result)
+        result = with_weak_type(result, False) if full else result
         return tree_util.tree_unflatten(tree, [result])
     shape = tree_util.tree_unflatten(tree, [_scalar(i) for i in inits])
     body = _ferrax.trace_to_jaxpr(computation, (shape, shape), None, "reduce")

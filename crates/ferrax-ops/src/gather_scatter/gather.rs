@@ -135,7 +135,7 @@ fn check(p: &GatherParams, x: &Aval, indices: &Aval) -> Result<()> {
     let d = &p.dimension_numbers.0;
     let sizes = &p.slice_sizes;
     if !indices.dtype.is_integer() {
-        bail!(Type, "Gather indices must be an integer type, got {}.", indices.dtype);
+        bail!(Value, "gather: indices must have an integer type, got {}.", indices.dtype);
     }
     if indices.rank() == 0 {
         bail!(Type, "Gather indices must have at least one dimension, the index vector's; got a scalar.");

@@ -185,7 +185,7 @@ fn scatter_shape(p: &ScatterParams, args: &[&Aval]) -> Result<Avals> {
     let [x, indices, updates] = args else { bail!(Internal, "scatter takes three operands") };
     let d = &p.dimension_numbers.0;
     if !indices.dtype.is_integer() {
-        bail!(Type, "Scatter indices must be an integer type, got {}.", indices.dtype);
+        bail!(Value, "scatter: indices must have an integer type, got {}.", indices.dtype);
     }
     if x.dtype != updates.dtype {
         let (a, b) = (x.dtype, updates.dtype);
