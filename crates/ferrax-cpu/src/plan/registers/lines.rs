@@ -27,14 +27,15 @@ const MOST_NODES: usize = 2000;
 pub(crate) fn lines(graph: Arc<Graph>) -> Arc<Graph> {
     let g = &*graph;
     let live = live_nodes(g);
-    let found = Lines { g, live: &live, found: Vec::new() }.find();
+    let found = Lines::new(g, &live).find();
     if found.is_empty() {
         return graph;
     }
+    let mut coming = found.iter().peekable();
     let mut line: Option<(&Line, SmallVec<[ValueId; 4]>)> = None;
     rewritten(g, &live, |i, node, b, map| {
-        if let Some(next) = found.iter().find(|l| l.nodes.start == i) {
-            line = Some((next, next.push(g, b, map)));
+        if let Some(next) = coming.next_if(|l| l.nodes.start == i) {
+            line = Some((next, next.push(g, b, |v| map[v.0 as usize])));
         }
         let Some((now, made)) = line.as_ref().filter(|(l, _)| l.nodes.contains(&i)) else { return false };
         map.extend(node.outputs().map(|v| now.outputs.iter().position(|&o| o == v).map_or(NOTHING, |k| made[k])));
@@ -51,10 +52,9 @@ struct Line {
 }
 
 impl Line {
-    /// The scan of one step; gives the line's outputs.
-    fn push(&self, g: &Graph, b: &mut Builder, map: &[ValueId]) -> SmallVec<[ValueId; 4]> {
-        let args: Vec<ValueId> =
-            self.inputs.iter().map(|&v| b.reshape(map[v.0 as usize], &stacked(g.ty(v)).shape)).collect();
+    /// The scan of one step, of what `of` says that its operands are; gives the line's outputs.
+    fn push(&self, g: &Graph, b: &mut Builder, of: impl Fn(ValueId) -> ValueId) -> SmallVec<[ValueId; 4]> {
+        let args: Vec<ValueId> = self.inputs.iter().map(|&v| b.reshape(of(v), &stacked(g.ty(v)).shape)).collect();
         let kind = Kind::Scan { body: self.body.clone(), length: 1, reverse: false, consts: 0, carry: 0 };
         let results: Vec<Type> = self.outputs.iter().map(|&v| stacked(g.ty(v))).collect();
         let made = b.push_many(kind, &args, &results);
@@ -64,9 +64,8 @@ impl Line {
     /// Whether its step fits the registers, and is worth it.
     fn fits(&self, g: &Graph) -> bool {
         let mut b = Builder::new(self.inputs.iter().map(|&v| g.ty(v).clone()));
-        let map: FxHashMap<u32, ValueId> = self.inputs.iter().map(|v| v.0).zip(b.params()).collect();
-        let places: Vec<ValueId> = (0..g.types.len() as u32).map(|v| map.get(&v).copied().unwrap_or(NOTHING)).collect();
-        let outs = self.push(g, &mut b, &places);
+        let map: FxHashMap<ValueId, ValueId> = self.inputs.iter().copied().zip(b.params()).collect();
+        let outs = self.push(g, &mut b, |v| map[&v]);
         let whole = b.finish(&outs);
         let step = whole.nodes.iter().find(|n| matches!(n.kind, Kind::Scan { .. }));
         step.is_some_and(|step| plan(&whole, step).is_some())
@@ -114,10 +113,21 @@ fn lane_of(g: &Graph, node: &Node) -> Option<usize> {
 struct Lines<'a> {
     g: &'a Graph,
     live: &'a [bool],
+    /// The last live node that reads each value; as many as there are where it is a result.
+    read: Vec<usize>,
     found: Vec<Line>,
 }
 
-impl Lines<'_> {
+impl<'a> Lines<'a> {
+    fn new(g: &'a Graph, live: &'a [bool]) -> Self {
+        let mut read = vec![0; g.types.len()];
+        for (i, node) in g.nodes.iter().enumerate().filter(|(i, _)| live[*i]) {
+            node.inputs.iter().for_each(|v| read[v.0 as usize] = i);
+        }
+        g.outputs.iter().for_each(|v| read[v.0 as usize] = g.nodes.len());
+        Lines { g, live, read, found: Vec::new() }
+    }
+
     fn find(mut self) -> Vec<Line> {
         let mut start = 0;
         let mut width = None;
@@ -180,11 +190,8 @@ impl Lines<'_> {
             g.nodes[i].inputs.iter().filter(|&&v| !inside(v)).for_each(|&v| cut.reach(v, &mut steps));
             steps.push(i);
         }
-        let later = g.nodes[nodes.end..].iter().zip(&self.live[nodes.end..]).filter(|(_, live)| **live);
-        let mut outputs: Vec<ValueId> = later.flat_map(|(n, _)| &n.inputs).chain(&g.outputs).copied().collect();
-        outputs.retain(|&v| inside(v));
-        outputs.sort_unstable();
-        outputs.dedup();
+        let made = g.nodes[nodes.clone()].iter().flat_map(Node::outputs);
+        let outputs: Vec<ValueId> = made.filter(|v| self.read[v.0 as usize] >= nodes.end).collect();
         let mut b = Builder::new(cut.inputs.iter().map(|&v| g.ty(v).clone()));
         let mut map: FxHashMap<ValueId, ValueId> = cut.inputs.iter().copied().zip(b.params()).collect();
         for node in steps.iter().map(|&i| &g.nodes[i]) {
