@@ -113,7 +113,9 @@ pub(crate) fn plan(graph: Arc<Graph>, donation: Donation<'_>, machine: bool) -> 
     let graph = if machine { checked(passes::on_parts(graph))? } else { graph };
     let graph = if machine { checked(passes::recompute(graph))? } else { graph };
     let graph = if machine { checked(passes::spread_counts(graph))? } else { graph };
-    let graph = if machine { checked(registers::lines(graph))? } else { graph };
+    // A line reads its operands while it writes: it takes no memory over.
+    let gives = matches!(donation, Donation::Free(marks) if marks.contains(&true));
+    let graph = if machine && !gives { checked(registers::lines(graph))? } else { graph };
     let g = &*graph;
     let live = live_nodes(g);
     let mut order = Order::new(g, if machine { region::target() } else { None });
