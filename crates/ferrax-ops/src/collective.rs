@@ -133,7 +133,7 @@ ferrax_ir::params! {
 }
 
 macro_rules! across {
-    ($NAME:ident, $fun:ident, $name:literal, $doc:literal, vary: $vary:expr, jvp: $jvp:expr, transpose: $transpose:expr, batch: $reduce:expr) => {
+    ($NAME:ident, $fun:ident, $name:literal, $doc:literal, vary: $vary:expr, jvp: $jvp:expr, transpose: $transpose:expr, batch: $batch:expr) => {
         #[doc = $doc]
         pub static $NAME: Def<Across> = Def {
             name: $name,
@@ -144,9 +144,9 @@ macro_rules! across {
             transpose: $transpose,
             batch: Slot::Rule(|op, p, axis, args, dims| {
                 let Some(rest) = p.axes.without(axis) else { return pass(op, args, dims) };
-                let reduce: fn(&Value, Option<usize>, usize) -> Result<Value> = $reduce;
-                let whole = reduce(&args[0], dims[0], axis.size)?;
-                Ok((smallvec![$fun(&whole, rest)?], smallvec![None]))
+                let own: fn(&Value, Option<usize>, usize) -> Result<(Value, Option<usize>)> = $batch;
+                let (made, at) = own(&args[0], dims[0], axis.size)?;
+                Ok((smallvec![$fun(&made, rest)?], smallvec![at]))
             }),
             simplify: Slot::None(NO_REWRITE),
             stablehlo: Slot::None(FROM_KERNEL),
@@ -171,44 +171,54 @@ macro_rules! across {
     };
 }
 
+/// The cotangent of the only operand.
+fn pulled(cts: &[Option<Value>], pull: impl FnOnce(&Value) -> Result<Value>) -> Result<Tangents> {
+    Ok(smallvec![cts[0].as_ref().map(pull).transpose()?])
+}
+
+/// The sum of all rows, which no row has to itself.
+fn summed(x: &Value, dim: Option<usize>, size: usize) -> Result<(Value, Option<usize>)> {
+    let sum = match dim {
+        Some(d) => reduce_sum(x, &[d]),
+        None => mul(x, &constant(x, size as f64)),
+    };
+    Ok((sum?, None))
+}
+
+/// All rows as they are.
+fn unchanged(x: &Value, dim: Option<usize>, _: usize) -> Result<(Value, Option<usize>)> {
+    Ok((x.clone(), dim))
+}
+
 across!(
     PSUM, plain_psum, "psum", "Sum over the rows of mapped axes.",
     vary: varying,
     jvp: Slot::Rule(linear_jvp),
-    transpose: Slot::Rule(|op, _, cts, _| {
-        Ok(smallvec![cts[0].as_ref().map(|ct| bind1(op, std::slice::from_ref(ct))).transpose()?])
-    }),
-    batch: |x, dim, size| match dim {
-        Some(d) => reduce_sum(x, &[d]),
-        None => mul(x, &constant(x, size as f64)),
-    }
+    transpose: Slot::Rule(|op, _, cts, _| pulled(cts, |ct| bind1(op, std::slice::from_ref(ct)))),
+    batch: summed
 );
 across!(
     PSUM_INVARIANT, psum_invariant, "psum_invariant", "Sum over manual axes, the same all over them.",
     vary: invariant,
     jvp: Slot::Rule(linear_jvp),
     transpose: Slot::Rule(|_, p, cts, args| {
-        let Some(ct) = &cts[0] else { return Ok(smallvec![None]) };
         // over axes that the operand is unreduced over its cotangent is reduced
         let (due, rest) = due_over(args[0].aval().spread, |d| &d.unreduced, &p.axes.0);
-        Ok(smallvec![Some(pvary(&preduced(ct, AxisNames(due))?, AxisNames(rest))?)])
+        pulled(cts, |ct| pvary(&preduced(ct, AxisNames(due))?, AxisNames(rest)))
     }),
-    batch: |x, dim, size| match dim {
-        Some(d) => reduce_sum(x, &[d]),
-        None => mul(x, &constant(x, size as f64)),
-    }
+    batch: summed
 );
 across!(
     PMAX, pmax, "pmax", "Maximum over the rows of mapped axes.",
     vary: invariant,
     jvp: Slot::None("JAX has none"), transpose: Slot::None(NOT_LINEAR),
-    batch: |x, dim, _| dim.map_or_else(|| Ok(x.clone()), |d| reduce_max(x, &[d]))
+    batch: |x, dim, _| Ok((dim.map_or_else(|| Ok(x.clone()), |d| reduce_max(x, &[d]))?, None))
 );
 across!(
     PMIN, pmin, "pmin", "Minimum over the rows of mapped axes.",
     vary: invariant,
     jvp: Slot::None("JAX has none"), transpose: Slot::None(NOT_LINEAR),
-    batch: |x, dim, _| dim.map_or_else(|| Ok(x.clone()), |d| reduce_min(x, &[d]))
+    batch: |x, dim, _| Ok((dim.map_or_else(|| Ok(x.clone()), |d| reduce_min(x, &[d]))?, None))
 );
 
 /// Sum over the rows of mapped axes; over manual axes whose values are checked, one that is the same all over them.
@@ -217,69 +227,35 @@ pub fn psum(x: &Value, axes: AxisNames) -> Result<Value> {
     psum_invariant(&plain_psum(x, AxisNames(plain))?, AxisNames(checked))
 }
 
-/// Writes the block of an identity that changes what types say of manual axes, and the function that binds it.
-macro_rules! cast {
-    ($NAME:ident, $fun:ident, $name:literal, $doc:literal, vary: $vary:expr, transpose: $transpose:expr) => {
-        #[doc = $doc]
-        pub static $NAME: Def<Across> = Def {
-            name: $name,
-            doc: $doc,
-            arity: Some(1),
-            shape: |_, args| Ok(smallvec![args[0].clone()]),
-            jvp: Slot::Rule(linear_jvp),
-            transpose: Slot::Rule(|_, p, cts, args| {
-                let pull: fn(&Value, &Across, &Aval) -> Result<Value> = $transpose;
-                Ok(smallvec![cts[0].as_ref().map(|ct| pull(ct, p, &args[0].aval())).transpose()?])
-            }),
-            batch: Slot::Rule(|op, p, axis, args, dims| {
-                let Some(rest) = p.axes.without(axis) else { return pass(op, args, dims) };
-                Ok((smallvec![$fun(&args[0], rest)?], smallvec![dims[0]]))
-            }),
-            simplify: Slot::None(NO_REWRITE),
-            stablehlo: Slot::None(FROM_KERNEL),
-            kernel: Slot::None(BOUND_BY_VMAP),
-            reference: Slot::None(BOUND_BY_VMAP),
-            special: Special {
-                eager: Some(|op, p, _| Err(unbound(&p.axes.0[0], op.name()))),
-                effects: Some(|_| Effects::NAMED_AXIS),
-                axes: Some(|p| &p.axes.0),
-                vary: Some(|p, operands| ($vary)(&p.axes.0, operands)),
-                ..Special::NONE
-            },
-        };
-
-        #[doc = $doc]
-        pub fn $fun(x: &Value, axes: AxisNames) -> Result<Value> {
-            if axes.0.is_empty() {
-                return Ok(x.clone());
-            }
-            bind1(&OpRef::new(&$NAME, Across { axes }), std::slice::from_ref(x))
-        }
-    };
-}
-
-cast!(
+// Identities that change what types say of manual axes.
+across!(
     PVARY, pvary, "pvary", "The operand, which counts as varying over manual axes from now on.",
     vary: |axes, operands| Vary { operands: 0, results: operands | bits(axes) },
-    transpose: |ct, p, operand| {
+    jvp: Slot::Rule(linear_jvp),
+    transpose: Slot::Rule(|_, p, cts, args| {
         // over axes that the operand is reduced over its cotangent is the sum's terms
-        let (due, rest) = due_over(operand.spread, |d| &d.reduced, &p.axes.0);
-        psum_invariant(&vary_unreduced(ct, AxisNames(due))?, AxisNames(rest))
-    }
+        let (due, rest) = due_over(args[0].aval().spread, |d| &d.reduced, &p.axes.0);
+        pulled(cts, |ct| psum_invariant(&vary_unreduced(ct, AxisNames(due))?, AxisNames(rest)))
+    }),
+    batch: unchanged
 );
-cast!(
+across!(
     PREDUCED, preduced, "preduced", "The operand, whose gradient is due over manual axes from now on.",
     vary: |_, operands| Vary { operands: 0, results: operands },
-    transpose: |ct, p, _| {
+    jvp: Slot::Rule(linear_jvp),
+    transpose: Slot::Rule(|_, p, cts, _| pulled(cts, |ct| {
         let varies = manual::of(ct);
         psum_invariant(ct, AxisNames(p.axes.0.iter().filter(|n| manual_bit(n) & varies != 0).cloned().collect()))
-    }
+    })),
+    batch: unchanged
 );
-cast!(
+across!(
     VARY_UNREDUCED, vary_unreduced, "vary_unreduced_cast_p",
     "The operand, which counts as terms of a sum that is due over manual axes from now on.",
     vary: varying,
-    transpose: |ct, p, _| manual::widen(ct, bits(&p.axes.0))
+    jvp: Slot::Rule(linear_jvp),
+    transpose: Slot::Rule(|_, p, cts, _| pulled(cts, |ct| manual::widen(ct, bits(&p.axes.0)))),
+    batch: unchanged
 );
 
 /// As [`pvary`], over the axes of these bits.
@@ -301,7 +277,7 @@ macro_rules! rearrangement {
             jvp: Slot::Rule(linear_jvp),
             transpose: Slot::Rule(|_, p, cts, _| -> Result<Tangents> {
                 let back: fn(&$Params, &Value) -> Result<Value> = $transpose;
-                Ok(smallvec![cts[0].as_ref().map(|ct| back(p, ct)).transpose()?])
+                pulled(cts, |ct| back(p, ct))
             }),
             batch: Slot::Rule($batch),
             simplify: Slot::None(NO_REWRITE),
