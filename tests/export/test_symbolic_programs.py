@@ -8,6 +8,7 @@ import pytest
 import ferrax
 import ferrax.numpy as jnp
 from ferrax import export, lax, nn
+from ferrax._src.export.shape_poly import UnexpectedDimVar
 from ferrax.errors import InconclusiveDimensionOperation
 from ferrax.export._format import pack, unpack
 
@@ -238,10 +239,17 @@ def test_what_cannot_be_exported_is_told():
     exporter = lambda f: export.export(ferrax.jit(f))
     with pytest.raises(ValueError, match=r"Cannot solve for values of dimension variables \{'a', 'b'\}"):
         exporter(lambda x: x)(spec("a + b"))
+    (n,) = export.symbolic_shape("n")
+    for f in (lambda x: lax.broadcast(x, (n,)), lambda x: jnp.ones((n, 2)), lambda x: jnp.array(n), lambda x: x + n):
+        for x in (spec("a"), jnp.ones(5)):
+            with pytest.raises(UnexpectedDimVar, match="dimension variable 'n' that is not appearing in the shapes"):
+                exporter(f)(x)
     with pytest.raises(ValueError, match="mixing of symbolic scopes"):
         exporter(lambda x, y: (x, y))(spec("a"), spec("a"))
     with pytest.raises(InconclusiveDimensionOperation):
         exporter(lambda x: x if x.shape[0] > 3 else -x)(spec("a"))
+    with pytest.raises(InconclusiveDimensionOperation, match=r"Cannot divide evenly .*The remainder mod\(a, 2\*a\)"):
+        exporter(lambda x: x.reshape(x.shape[0], -1, 2))(spec("a"))
     with pytest.raises(NotImplementedError, match="symbolic"):
         exporter(ferrax.grad(jnp.prod))(spec("a"))
     with pytest.raises(NotImplementedError, match="StableHLO of programs with symbolic sizes"):

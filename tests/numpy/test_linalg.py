@@ -6,6 +6,7 @@ import pytest
 import ferrax
 import ferrax.numpy as jnp
 from tests.numpy.oracle import cases, compare
+from tests.recorded import both
 from tests.support import on_xla
 
 SYSTEMS = """
@@ -120,6 +121,23 @@ def test_systems(text):
 @cases(TRANSFORMS)
 def test_transforms(text):
     compare(text, rtol=1e-5)
+
+
+def inverse_halves(jax, sign, norm, n):
+    """Numbers whose transforms have imaginary parts of zero, and the signs of all parts."""
+    x = sign * np.array([[1, 3, 5, 7], [2, 0, 0, -2]], np.float32)
+    out = np.asarray(jax.numpy.fft.ihfft(x, n=n, norm=norm))
+    return np.signbit(out.real), np.signbit(out.imag), np.abs(out)
+
+
+@pytest.mark.parametrize("n", [None, 2])
+@pytest.mark.parametrize("norm", [None, "ortho", "forward"])
+@pytest.mark.parametrize("sign", [1, -1, 0])
+def test_signs_of_halves_of_transforms(sign, norm, n):
+    if on_xla():
+        pytest.skip("which zeros a transform gives is the compiler's")
+    for ours, theirs in zip(*both(inverse_halves, sign, norm, n), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
 
 
 def matrices(rows, columns, dtype, batch=(3,)):

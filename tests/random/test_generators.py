@@ -20,6 +20,7 @@ from ferrax.extend.random import (
     unsafe_rbg_prng_impl,
 )
 from tests.random import words
+from tests.recorded import expected
 
 RECORDED = words.recorded()
 
@@ -85,10 +86,38 @@ def test_keys_are_values():
     assert [random.bits(k) for k in keys] == [random.bits(keys[i]) for i in range(4)]
     with pytest.raises(TypeError, match="iteration over a 0-d array"):
         iter(key)
+    for convert in (np.asarray, np.array, lambda x: np.stack([x]), lambda x: np.asarray(x, "uint32")):
+        for array in (key, keys):
+            with pytest.raises(TypeError, match=r"PRNGKey dtype cannot be converted .* jax\.random\.key_data"):
+                convert(array)
+    with pytest.raises(TypeError, match="converted to boolean"):
+        bool(keys)
     with pytest.raises(ValueError, match="accepts a single key"):
         random.bits(keys)
     with pytest.raises(TypeError, match=r"to end with \(4,\); got shape=\(2,\) for impl=rbg"):
         random.wrap_key_data(jnp.zeros(2, "uint32"), impl="rbg")
+
+
+def shown(jax, impl):
+    """What keys of a generator look like while programs are traced, and the errors of their indices."""
+    key, out = jax.random.key(0, impl=impl), []
+    keys = jax.random.split(key, 3)
+    show = lambda k: (out.append(repr(k)), out.append(str(k)), k)[2]
+    jax.jit(show)(key)
+    jax.jit(show)(keys)
+    jax.vmap(show)(keys)
+    jax.jit(jax.vmap(show))(keys.reshape(3, 1))
+    for array, index in ((key, 0), (key, (0, 0)), (keys, (0, 0)), (keys, (0, None, slice(None))), (keys, (0, ...))):
+        try:
+            out.append(array[index].shape)
+        except IndexError as error:
+            out.append(str(error))
+    return out
+
+
+@pytest.mark.parametrize("impl", ["rbg", "unsafe_rbg", "threefry2x32"])
+def test_keys_are_shown_as_keys(impl):
+    assert shown(ferrax, impl) == expected(shown, impl)
 
 
 def test_keys_go_through_transformations():

@@ -473,6 +473,10 @@ def test_complex_tridiagonal_matrix():
 def test_matrices_of_integers_are_exact(x64):
     np.testing.assert_array_equal(sp.pascal(16), scipy_linalg.pascal(16).astype(np.float32))
     np.testing.assert_array_equal(sp.invpascal(12), scipy_linalg.invpascal(12).astype(np.float64))
+    # zeros have the signs of their diagonals, as JAX's
+    signs = np.fromfunction(lambda i, j: (i + j) % 2 == 1, (4, 4))
+    np.testing.assert_array_equal(np.signbit(sp.invpascal(4, kind="lower")), signs)
+    np.testing.assert_array_equal(np.signbit(sp.invpascal(4, kind="upper")), signs)
     close(sp.invhilbert(14), scipy_linalg.invhilbert(14), 1e-15)
     close(sp.dft(300), scipy_linalg.dft(300), 1e-12)
     assert np.isinf(np.asarray(sp.invhilbert(300))).any() and not np.isnan(np.asarray(sp.invhilbert(300))).any()

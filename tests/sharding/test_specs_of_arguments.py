@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import ferrax
+from tests.recorded import expected
 
 
 def said(jax, axis_type, put):
@@ -27,6 +28,26 @@ def said(jax, axis_type, put):
 @pytest.mark.parametrize("axis_type", ["Explicit", "Auto"])
 def test_specs_are_those_of_the_types(axis_type, put):
     assert said(ferrax, axis_type, put) == said(pytest.importorskip("jax"), axis_type, put)
+
+
+def named(jax):
+    """Which argument an error of `shard_map` names, with its spec: of parameters, of `*args`, of trees."""
+    mesh = jax.sharding.AbstractMesh((2,), ("i",))
+    whole, ragged, spec, long = np.ones(4, np.float32), np.ones(3, np.float32), jax.P("i"), jax.P(None, "i")
+    f, g = (lambda *xs: xs[0]), (lambda a, *xs: a)
+    calls = [(f, spec, (ragged,)), (f, (spec, spec), (whole, ragged)), (g, (spec,) * 3, (whole, whole, ragged)),
+             (g, spec, (ragged,)), (g, (spec, {"k": spec}), (whole, {"k": ragged})), (f, (spec, long), (whole, whole)),
+             (g, (spec, [spec, long]), (whole, [whole, whole])), (lambda x: x, long, (whole,))]  # fmt: skip
+    out = []
+    for h, in_specs, args in calls:
+        with pytest.raises(ValueError) as error:
+            jax.eval_shape(jax.shard_map(h, mesh=mesh, in_specs=in_specs, out_specs=spec), *args)
+        out.append(next(line for line in str(error.value).splitlines() if "the passed args" in line))
+    return out
+
+
+def test_errors_name_the_argument_and_its_spec():
+    assert named(ferrax) == expected(named)
 
 
 def test_transformations_outside_of_meshes_take_divided_arguments():

@@ -19,6 +19,10 @@ _MORE = f"Please see {_PAGE}#shape-assertion-errors for more details."
 _RULES = f"Please see {_PAGE}#dimension-variables-must-be-solvable-from-the-input-shapes for more details."
 
 
+class UnexpectedDimVar(Exception):
+    """A program has a variable that the sizes of its arguments do not have."""
+
+
 class _Solver:
     """The equations of one call.
 
@@ -147,6 +151,20 @@ def solve(shapes: Sequence[tuple[str, Sequence[Any]]], given: Sequence[Sequence[
     if solver.equations:
         solver.constraints(solver.equations[0][1].scope)
     return variables
+
+
+def check_known(sizes: Iterable[_DimExpr], shapes: Sequence[Sequence[Any]]) -> None:
+    """Checks that the arguments' shapes have all variables of a program's sizes.
+
+    Raises:
+      UnexpectedDimVar: they have not.
+    """
+    known = {name for shape in shapes for d in shape if isinstance(d, _DimExpr) for name in d._get_vars()}
+    for name in sorted({name for size in sizes for name in size._get_vars()} - known):
+        raise UnexpectedDimVar(
+            f"Encountered dimension variable '{name}' that is not appearing in the shapes of the function arguments. "
+            f"These have: {sorted(known)}. {_RULES}"
+        )
 
 
 def check_solvable(shapes: Sequence[tuple[str, Sequence[Any]]]) -> None:

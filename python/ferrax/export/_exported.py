@@ -516,9 +516,7 @@ def _exported(
     results = of_results(program) if results is None else results
     plain = _without_rules(program)
     text, consts = _ferrax.write_program(plain)
-    header: dict[str, Any] = {"program": text}
-    if any(is_symbolic_dim(d) for aval in program.in_avals for d in aval.shape):
-        header = _with_symbolic_sizes(plain, text)
+    header = _with_symbolic_sizes(plain, text) if _ferrax.symbolic_sizes_in(text) else {"program": text}
     header["names"] = list(program.jaxpr.debug_info.arg_names or ())
     in_avals, out_avals = tuple(program.in_avals), tuple(program.out_avals)
     exported = Exported(
@@ -559,9 +557,11 @@ def written(name: str, program: Any) -> bytes:
 def _with_symbolic_sizes(program: Any, text: str) -> dict[str, Any]:
     """The header of a file for a program with symbolic sizes."""
     from ferrax._symbolic import _programs
+    from ferrax._symbolic._solve import check_known
 
     _programs.scope_of([a.shape for a in program.in_avals])
     text, sizes = _programs.marked(text)
+    check_known(sizes, [a.shape for a in program.in_avals])
     return {"program": text, "sizes": [str(s) for s in sizes]}
 
 

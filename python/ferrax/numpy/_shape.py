@@ -16,6 +16,8 @@ import numpy as np
 
 from ferrax import lax
 from ferrax._rust import with_shortcut
+from ferrax._shapes import is_symbolic_dim
+from ferrax.errors import InconclusiveDimensionOperation
 from ferrax.numpy._args import (
     Array,
     ArrayLike,
@@ -116,7 +118,12 @@ def _new_shape(old: tuple[int, ...], new: Any) -> tuple[int, ...]:
         known = math.prod(d for d in dims if d != -1)
         if known == 0 and total == 0:
             dims[unknown[0]] = 0
-        elif known == 0 or total % known:
+        elif known == 0 or (left := total % known) != 0:
+            if known != 0 and is_symbolic_dim(left):
+                raise InconclusiveDimensionOperation(
+                    f"Cannot divide evenly the sizes of shapes {tuple(old)} and {tuple(dims)}. The remainder {left} "
+                    "should be 0."
+                )
             raise TypeError(
                 f"cannot reshape array of shape {old} (size {total}) into shape {tuple(dims)} because the product of "
                 f"specified axis sizes ({known}) does not evenly divide {total}"

@@ -243,9 +243,12 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
     >>> import ferrax.numpy as jnp
     >>> jnp.fft.ihfft(jnp.array([3., -1.]))
-    Array([1.-0.j, 2.-0.j], dtype=complex64)
+    Array([1.+0.j, 2.+0.j], dtype=complex64)
     """
-    return _one("ihfft", "RFFT", a, n, axis, _opposite(norm)).conj()
+    out = _one("ihfft", "RFFT", a, n, axis, None).conj()
+    part = 1 / (np.shape(a)[axis] if n is None else n)
+    # the product is what decides the signs of zeros
+    return out * {"backward": part, "ortho": part**0.5, "forward": 1.0}[_known(norm)]
 
 
 @one_program("s", "axes", "norm")

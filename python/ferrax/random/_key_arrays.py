@@ -6,6 +6,7 @@ Read next: `_generators.py`.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 import ferrax.numpy as jnp
 from ferrax import dtypes, tree_util
 from ferrax._core import typeof
-from ferrax._ferrax import Array
+from ferrax._ferrax import Array, is_tracer
 from ferrax.random._generators import PRNGImpl
 
 __all__ = ["KeyArray", "KeyDType"]
@@ -120,6 +121,9 @@ class KeyArray:
     def __getitem__(self, index: Any) -> KeyArray:
         whole = (slice(None),) * len(self._impl.key_shape)
         places = index if isinstance(index, tuple) else (index,)
+        count = sum(place is not None and place is not Ellipsis for place in places)
+        if count > self.ndim:
+            raise IndexError(f"Too many indices: array is {self.ndim}-dimensional, but {count} were indexed")
         if not any(place is Ellipsis for place in places):
             places = (*places, Ellipsis)
         return self._with(self._base_array[(*places, *whole)])
@@ -135,6 +139,17 @@ class KeyArray:
         return same if same is NotImplemented else jnp.logical_not(same)
 
     __hash__ = None  # type: ignore[assignment]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if is_tracer(self._base_array):
+            np.asarray(self._base_array)  # raises
+        raise TypeError(
+            "JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use jax.random.key_data(arr) if you "
+            "wish to extract the underlying integer array."
+        )
+
+    def __bool__(self) -> bool:
+        raise TypeError("key array cannot be converted to boolean.")
 
     def reshape(self, *shape: Any) -> KeyArray:
         """The keys in another shape."""
@@ -206,7 +221,10 @@ class KeyArray:
         return self
 
     def __repr__(self) -> str:
-        if isinstance(self._base_array, Array):
+        if is_tracer(self._base_array):
+            typed = lambda m: f"{self.dtype.name}[{m[1].rpartition(',')[0]}]"
+            return re.sub(r"uint32\[([\d,]+)\]", typed, repr(self._base_array))
+        if isinstance(self._base_array, (Array, np.ndarray)):
             return f"Array({self.shape}, dtype={self.dtype.name}) overlaying:\n{self._base_array}"
         return f"KeyArray({self._impl.name}, {self._base_array!r})"
 

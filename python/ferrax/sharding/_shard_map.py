@@ -119,7 +119,8 @@ def _wrapped(
         sizes = {n: over.shape[n] for n in over.axis_names if n in names}
         given = [x for i, x in enumerate(leaves) if i not in handed]
         values = [_ferrax.asarray(x) if not isinstance(x, _ferrax.Array) else x for x in given]
-        _specs.check_arguments(f, args, values, specs, sizes, over, [i for i in range(len(leaves)) if i not in handed])
+        at = [i for i in range(len(leaves)) if i not in handed]
+        _specs.check_arguments(f, in_specs, args, values, specs, sizes, over, at)
         _specs.check_explicit(values, specs, over, names)
         eager = _ferrax.is_eager() and not any(map(_ferrax.is_tracer, values))
         if eager and isinstance(over, AbstractMesh) and not names_in_force():

@@ -193,20 +193,31 @@ def _shorter(f: Any, what: str, rank: int) -> str:
     return text if rank else f"{text}\n\nFor scalar values (rank 0), consider using an {what}_specs entry of `P()`."
 
 
-def _describe(f: Callable[..., Any], args: tuple[Any, ...], at: int) -> str:
-    """Where a leaf is in the arguments: `args[0]`, with the name of the parameter."""
-    paths = tree_util.tree_flatten_with_path(args)[0]
-    path = paths[at][0]
-    text = f"args{tree_util.keystr(path)}"
+def _describe(f: Callable[..., Any], args: tuple[Any, ...], at: int, shape: str = "") -> str:
+    """Where a leaf is in the arguments: `args[0]`, with its shape and the name of the parameter."""
+    path = tree_util.tree_flatten_with_path(args)[0][at][0]
+    index, text = path[0].idx, f"args{tree_util.keystr(path)}{shape}"
     try:
-        parameters = list(inspect.signature(f).parameters)
-        return f"{text}, where args[{path[0].idx}] is bound to {_name(f)}'s parameter '{parameters[path[0].idx]}',"
+        parameters = list(inspect.signature(f).parameters.values())
+        at = min(index, next((i for i, p in enumerate(parameters) if p.kind is p.VAR_POSITIONAL), index))
+        bound = f"bound to {_name(f)}'s parameter '{parameters[at].name}'"
     except (TypeError, ValueError, IndexError):
         return text
+    if parameters[at].kind is inspect.Parameter.VAR_POSITIONAL:
+        bound = f"the index {index - at} component of {_name(f)}'s varargs parameter '{parameters[at].name}'"
+    return f"{text}, where args[{index}] is {bound},"
+
+
+def _key(in_specs: Any, args: tuple[Any, ...], at: int) -> str:
+    """Where in a tree of specs the one of a leaf of the arguments is: `in_specs[0]`."""
+    path = tree_util.tree_flatten_with_path(args)[0][at][0]
+    paths = tree_util.tree_flatten_with_path(in_specs, lambda s: s is None or isinstance(s, PartitionSpec))[0]
+    return "in_specs" + next((tree_util.keystr(p) for p, _ in paths if path[: len(p)] == p), "")
 
 
 def check_arguments(
     f: Any,
+    in_specs: Any,
     args: tuple[Any, ...],
     values: Sequence[Any],
     specs: Sequence[PartitionSpec],
@@ -220,11 +231,10 @@ def check_arguments(
         if len(spec) > x.ndim:
             raise ValueError(
                 f"shard_map applied to the function '{_name(f)}' was given an in_specs entry which is too long to be "
-                f"compatible with the corresponding input value from the function:\n\nin_specs is {spec} which has "
-                "length "
-                f"{len(spec)}, but the passed {_describe(f, args, at)} has shape {kind}, which has rank {x.ndim} (and "
-                f"{x.ndim} < {len(spec)})\n\nEntries in in_specs must be of length no greater than the number of "
-                f"axes in the corresponding input value.\n\n{_shorter(f, 'in', x.ndim)}"
+                f"compatible with the corresponding input value from the function:\n\n{_key(in_specs, args, at)} is "
+                f"{spec} which has length {len(spec)}, but the passed {_describe(f, args, at)} has shape {kind}, "
+                f"which has rank {x.ndim} (and {x.ndim} < {len(spec)})\n\nEntries in in_specs must be of length no "
+                f"greater than the number of axes in the corresponding input value.\n\n{_shorter(f, 'in', x.ndim)}"
             )
         _check_spec(mesh, spec)
         for axis, entry in enumerate(spec):
@@ -238,8 +248,8 @@ def check_arguments(
                     "are "
                     "not evenly divisible by the corresponding mesh axis sizes:\n\nThe mesh given has shape "
                     f"{mesh.axis_sizes} with corresponding axis names {mesh.axis_names}.\n\nthe passed "
-                    f"{_describe(f, args, at)} of shape {kind} corresponds to in_specs of value {spec}, which maps "
-                    "array "
+                    f"{_describe(f, args, at, f' of shape {kind}')} corresponds to "
+                    f"{_key(in_specs, args, at)} of value {spec}, which maps array "
                     f"axis {axis} (of size {x.shape[axis]}) to {axes} ({total}), but {count} does not evenly divide "
                     f"{x.shape[axis]}"
                 )

@@ -11,6 +11,7 @@ from ferrax._symbolic._expressions import (
     InconclusiveDimensionOperation as InconclusiveDimensionOperation,
     _DimExpr as _DimExpr,
 )
+from ferrax._symbolic._solve import UnexpectedDimVar as UnexpectedDimVar
 
 DimSize = int | _DimExpr
 

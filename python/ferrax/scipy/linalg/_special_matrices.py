@@ -455,14 +455,14 @@ def invpascal(n: int, kind: str | None = None) -> Array:
 
     >>> import ferrax.scipy.linalg
     >>> ferrax.scipy.linalg.invpascal(3, kind="lower")
-    Array([[ 1.,  0.,  0.],
-           [-1.,  1.,  0.],
+    Array([[ 1., -0.,  0.],
+           [-1.,  1., -0.],
            [ 1., -2.,  1.]], dtype=float32)
     """
     kind = _check_kind(kind)
     index = np.arange(n)
-    lower = _binomials(n) * np.where((index[:, None] + index[None, :]) % 2, -1.0, 1.0)
-    lower = np.where(index[:, None] >= index[None, :], lower, 0.0)
+    lower = np.where(index[:, None] >= index[None, :], _binomials(n), 0.0)
+    lower *= np.where((index[:, None] + index[None, :]) % 2, -1.0, 1.0)
     return _host_matrix({"lower": lower, "upper": lower.T}.get(kind, lower.T @ lower))
 
 
