@@ -198,6 +198,15 @@ def test_a_state_moves_on_under_jit():
         ferrax.jit(lambda: stateful.stateful_rng().random())()
 
 
+def test_split_states_draw_under_vmap_alone():
+    parts = stateful.stateful_rng(42).split(3)
+    draws = [parts.key, parts.random, parts.uniform, parts.normal, lambda: parts.integers(3), lambda: parts.split(2)]
+    for draw in (*draws, lambda: parts.spawn(2)):
+        with pytest.raises(ValueError, match="cannot operate on split stateful generator"):
+            draw()
+    assert len(set(ferrax.vmap(lambda g: g.uniform())(parts).tolist())) == 3
+
+
 @pytest.mark.parametrize("impl", ["rbg", "unsafe_rbg", "threefry2x32"])
 def test_shapes_of_samples_that_no_memory_holds(impl):
     with ferrax.enable_checks(False):

@@ -60,6 +60,8 @@ class StatefulPRNG:
         >>> random.stateful_rng(42).key((2,)).shape
         (2,)
         """
+        if self._base_key.shape:
+            raise ValueError("cannot operate on split stateful generator: give its parts to a function under jax.vmap")
         key = random.fold_in(self._base_key, self._counter[...])
         self._counter[...] = self._counter[...] + 1
         sizes = _shape(shape)
