@@ -413,12 +413,16 @@ class Lowered(_Stage):
         3
         """
         from ferrax.sharding._assignment import on_devices
+        from ferrax.sharding._propagation import inspected
 
         options = {**dict(self._function.compiler_options), **(compiler_options or {})}
         shardings = on_devices(self._shardings, device_assignment)
         function = replace(self._function, compiler_options=tuple(options.items()), shardings=shardings)
         _ferrax.compile_jaxpr(self._program, self._mask(), function.compiler_options)
-        return Compiled(function, self._program.captured, self._args_info, self._out_tree, self._no_kwargs)
+        compiled = Compiled(function, self._program.captured, self._args_info, self._out_tree, self._no_kwargs)
+        if inspected():
+            _ = compiled.output_shardings  # the program is gone through, and those who ask are told
+        return compiled
 
 
 class Compiled(_Stage):

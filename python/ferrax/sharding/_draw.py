@@ -86,7 +86,7 @@ def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
     """Prints which devices hold which part of an array; see `visualize_sharding`.
 
     Args:
-      arr: an array of one or two axes; under `jit` its sharding is known, and printed, when the program first runs.
+      arr: an array of one or two axes; under `jit` its sharding is known, and printed, when the program is compiled.
       **kwargs: as for `visualize_sharding`.
 
     >>> import ferrax as jax, ferrax.numpy as jnp
@@ -103,7 +103,7 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Any], None]) -> No
     """Hands the shardings of arrays to a function, once they are known.
 
     Args:
-      value: an array; under `jit` its sharding is known when the program first runs with arguments of some shardings.
+      value: an array; under `jit` its sharding is known when the program is compiled for arguments of some shardings.
       callback: function of the sharding.
 
     >>> import ferrax as jax, ferrax.numpy as jnp

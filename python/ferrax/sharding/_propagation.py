@@ -108,12 +108,19 @@ def _on_one(sharding: Any) -> Any:
 
 #: Functions that want to know shardings, by number.
 _inspectors: list[Callable[[Any], None]] = []
+#: What they have been told: a program is gone through when it is compiled, when it runs, and when it is asked.
+_told: set[tuple[int, Any]] = set()
 #: The start of the names of values whose shardings are wanted; `crates/ferrax/src/sharded.rs` looks for it.
 _INSPECTED = "the sharding is asked for by "
 
 
+def inspected() -> bool:
+    """Whether some function wants to know the sharding of a traced value."""
+    return bool(_inspectors)
+
+
 def inspect(x: Any, callback: Callable[[Any], None]) -> None:
-    """Hands the sharding of a traced value to a function, when the program first runs with operands of some shardings.
+    """Hands the sharding of a traced value to a function, when the program is compiled for operands of some shardings.
 
     Args:
       x: the value.
@@ -356,8 +363,11 @@ class Walk:
             return [self.constraint(eqn.params["sharding"], known[0], len(eqn.outvars[0].aval.shape))]
         if name == "name" and str(eqn.params["name"]).startswith(_INSPECTED):
             found = _object(self.place(known[0], eqn.outvars[0].aval))
-            if not isinstance(getattr(found, "mesh", None), AbstractMesh):  # that of a type: the program runs later
-                _inspectors[int(eqn.params["name"].removeprefix(_INSPECTED))](found)
+            told = (int(eqn.params["name"].removeprefix(_INSPECTED)), found)
+            # the sharding of a type is over an abstract mesh: the program runs later
+            if not isinstance(getattr(found, "mesh", None), AbstractMesh) and told not in _told:
+                _told.add(told)
+                _inspectors[told[0]](found)
             return known
         if all(s is None for s in known):
             return self.inside(eqn, known)
