@@ -222,8 +222,8 @@ jax.jit(lambda v: v + 1).lower(place(x, 'x')).compile().output_shardings
 jax.Shard(devs[0], s('x'), (8, 4))
 inspected(lambda x, f: jax.debug.inspect_array_sharding(x, callback=f), place(x, 'x'))
 inspected(lambda x, f: jax.jit(lambda x: jax.debug.inspect_array_sharding(x, callback=f))(x), place(x, 'x'))
-inspected(lambda x, f: jax.jit(lambda v: jax.debug.inspect_array_sharding(v * 2, callback=f)).lower(x).compile(), place(x, 'x'))
-inspected(lambda x, f: [c(x) for c in (lambda g: (g.lower(x).compile(), g, g))(jax.jit(lambda v: jax.debug.inspect_array_sharding(v, callback=f)))], place(x, 'y'))
+inspected(lambda x, f: peeking(f).lower(x).compile(), place(x, 'x'))
+inspected(lambda x, f: [c(x) for c in (lambda g: (g.lower(x).compile(), g, g))(peeking(f))], place(x, 'y'))
 len(inspected(lambda v, f: jax.jit(lambda v: jax.debug.inspect_array_sharding(v, callback=f))(v), typed(x, 'x')))
 jax.eval_shape(lambda v: v.T + 1, typed(x, 'x')).sharding.spec, jax.jit(jnp.sin).eval_shape(typed(x, 'y')).sharding.spec
 jax.make_jaxpr(jnp.sin)(typed(x, 'x'))
@@ -656,6 +656,10 @@ def _namespace(library: str) -> dict:
         f(x, found.append)
         return found
 
+    def peeking(f):
+        """A jitted function that hands the sharding of a value inside to another one."""
+        return jax.jit(lambda v: jax.debug.inspect_array_sharding(v * 2, callback=f))
+
     def texts(f, spec, *xs):
         """The texts that a function mapped over the mesh makes of values inside."""
         found = []
@@ -764,6 +768,7 @@ def _namespace(library: str) -> dict:
         "unvaried": unvaried,
         "looped": looped,
         "inspected": inspected,
+        "peeking": peeking,
         "single": single,
         "tiled": tiled,
         "held": held,
