@@ -253,8 +253,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequen
         given, got = ([a.dtype for a in avals] for avals in (program.in_avals, program.out_avals))
         raise TypeError(
             "linear_transpose only supports [float or complex] -> [float or complex], and integer -> integer "
-            "functions, "
-            f"but got {given} -> {got}."
+            f"functions, but got {given} -> {got}."
         )
 
     # the program goes along as a leafless node, so that jitted functions can take and return what is given back

@@ -422,9 +422,8 @@ def _put(x: Any, device: Any, donate: Any, alias: bool) -> Any:
         return _put(x, sharding_of(device, np.shape(x), "device_put"), donate, alias)
     if not _is_place(device):
         raise ValueError(
-            "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, "
-            "`jax.memory.Space` or "
-            f"a pytree of these values. Received invalid value: {device}"
+            "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, `jax.memory.Space` "
+            f"or a pytree of these values. Received invalid value: {device}"
         )
     return _with_sharding(x, device, donate, alias)
 

@@ -465,9 +465,8 @@ class Compiled(_Stage):
         if tree != self._in_tree:
             lines = differences(self._in_tree, tree, "the compiled call", "this call", "(args, kwargs)")
             raise TypeError(
-                "Function compiled with input pytree does not match the input pytree it was called with. The "
-                "function is "
-                f"{self._name}:" + lines.replace("(args, kwargs)[0]", "args").replace("(args, kwargs)[1]", "kwargs")
+                "Function compiled with input pytree does not match the input pytree it was called with. The function "
+                f"is {self._name}:" + lines.replace("(args, kwargs)[0]", "args").replace("(args, kwargs)[1]", "kwargs")
             )
         tracer = next((x for x in leaves if _ferrax.is_tracer(x)), None)
         if tracer is not None:

@@ -591,12 +591,11 @@ class custom_vjp(Generic[P, R]):
             pair = split.call(fwd, given)
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise TypeError(
-                    f"Custom VJP fwd rule {_name(fwd)} for function {name} must produce a pair "
-                    "(list or tuple of length two) where the first element represents the primal output (equal to "
-                    "those "
-                    f"of the custom_vjp-decorated function {name}) and the second element represents residuals (i.e. "
-                    "values stored from the forward pass for use on the backward pass), but instead of a pair the fwd "
-                    f"rule {_name(fwd)} produced {short(pair)}."
+                    f"Custom VJP fwd rule {_name(fwd)} for function {name} must produce a pair (list or tuple of "
+                    "length two) where the first element represents the primal output (equal to those of the "
+                    f"custom_vjp-decorated function {name}) and the second element represents residuals (i.e. values "
+                    "stored from the forward pass for use on the backward pass), but instead of a pair the fwd rule "
+                    f"{_name(fwd)} produced {short(pair)}."
                 )
             out, tree = tree_util.tree_flatten(pair[0])
             trees.check(tree, out)
@@ -716,11 +715,10 @@ def _spread(ct: Any, tree: Any) -> list[Any] | None:
 def _wrong_structure(fun: Any, bwd: Any, pulled: Any, split: _Split, place: str = ".") -> TypeError:
     return TypeError(
         "Custom VJP bwd rule must produce an output with the same container (pytree) structure as the args tuple of "
-        "the "
-        "primal function, and in particular must produce a tuple of length equal to the number of arguments to the "
+        "the primal function, and in particular must produce a tuple of length equal to the number of arguments to the "
         f"primal function, but got bwd output structure {short(tree_util.tree_structure(pulled))} for primal input "
-        f"structure {short(split.tree)}. The bwd rule is {_name(bwd)}, for function {_name(fun)}: it must give "
-        f"a tuple of length {len(split.tree.children())}{place}"
+        f"structure {short(split.tree)}. The bwd rule is {_name(bwd)}, for function {_name(fun)}: it must give a tuple "
+        f"of length {len(split.tree.children())}{place}"
     )
 
 

@@ -14,10 +14,9 @@ class HiPspec:
 
 __getattr__ = unprovided_names(
     __name__,
-    "Box BoxEffect BoxGet BoxSet BoxTy BoxTypeState HipSpec HipSpecs Log LogExtend LogTy NewBox "
-    "NewLog QDD ReadLog Static Ty box_effect box_get box_get_p box_set box_set_p call_hi_primitive_p custom_vjp3 "
-    "hijax_method log_append log_effect log_extend log_extend_p log_read log_read_p new_box new_box_p new_log "
-    "new_log_p",
+    "Box BoxEffect BoxGet BoxSet BoxTy BoxTypeState HipSpec HipSpecs Log LogExtend LogTy NewBox NewLog QDD ReadLog "
+    "Static Ty box_effect box_get box_get_p box_set box_set_p call_hi_primitive_p custom_vjp3 hijax_method log_append "
+    "log_effect log_extend log_extend_p log_read log_read_p new_box new_box_p new_log new_log_p",
     "ferrax has no boxes and no logs; the types that it has are ferrax.experimental.hijax's",
     names_of(__name__, "ferrax.experimental.hijax", "ferrax.core"),
 )

@@ -20,12 +20,9 @@ from ferrax.sharding._spec import PartitionSpec
 
 __getattr__ = unprovided_names(
     __name__,
-    "AUTO PmapSharding PositionalSharding SdyArray SdyDim "
-    "UnspecifiedValue cached_named_sharding "
-    "make_key_array_phys_sharding physical_sharding "
-    "prepare_axis_resources "
-    "get_logical_mesh_ids logical_sharding named_sharding_to_xla_hlo_sharding "
-    "physical_hlo_sharding pspec_to_hlo_sharding",
+    "AUTO PmapSharding PositionalSharding SdyArray SdyDim UnspecifiedValue cached_named_sharding "
+    "make_key_array_phys_sharding physical_sharding prepare_axis_resources get_logical_mesh_ids logical_sharding "
+    "named_sharding_to_xla_hlo_sharding physical_hlo_sharding pspec_to_hlo_sharding",
     "shardings in ferrax are NamedSharding, SingleDeviceSharding and GSPMDSharding",
     names_of(__name__, "ferrax.sharding", "ferrax"),
 )

@@ -174,9 +174,8 @@ def _prefix_errors(path: Any, one: Any, other: Any, is_leaf: _IsLeaf) -> Iterato
 
     def error(name: str) -> ValueError:
         return ValueError(
-            f"pytree structure error: {head} at key path\n    {name}{_tree_util.keystr(path)}\n"
-            f"At that key path, the prefix pytree {name} has a subtree of type"
-            f"{_told(kind, one, ours, theirs)}"
+            f"pytree structure error: {head} at key path\n    {name}{_tree_util.keystr(path)}\nAt that key path, the "
+            f"prefix pytree {name} has a subtree of type{_told(kind, one, ours, theirs)}"
         )
 
     yield error

@@ -95,8 +95,7 @@ __getattr__ = unprovided_names(
     "BackendRegistration CROSS_HOST_TRANSFER_SOCKET_ADDRESS _CPU_ENABLE_ASYNC_DISPATCH _NameValueMapping "
     "_backend_factories _clear_backends _discover_and_register_pjrt_plugins _get_pjrt_plugin_names_and_library_paths "
     "_init_backend _options_from_jax_configs _suggest_missing_backends discover_pjrt_plugins make_cpu_client "
-    "make_pjrt_c_api_client make_pjrt_topology register_pjrt_plugin_factories_from_env "
-    "register_plugin",
+    "make_pjrt_c_api_client make_pjrt_topology register_pjrt_plugin_factories_from_env register_plugin",
     "platforms are the core's, and plugins are found by ferrax itself",
     _backends_there,
 )

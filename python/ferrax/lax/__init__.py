@@ -45,9 +45,8 @@ _LATER = {
     ),
     "convolution": (
         "ConvDimensionNumbers ConvGeneralDilatedDimensionNumbers conv conv_dimension_numbers conv_general_dilated "
-        "conv_general_dilated_local conv_general_dilated_patches conv_general_permutations "
-        "conv_general_shape_tuple conv_shape_tuple conv_transpose conv_transpose_shape_tuple "
-        "conv_with_general_padding"
+        "conv_general_dilated_local conv_general_dilated_patches conv_general_permutations conv_general_shape_tuple "
+        "conv_shape_tuple conv_transpose conv_transpose_shape_tuple conv_with_general_padding"
     ),
     "fourier": "FftType fft",
     "gather_scatter": (

@@ -120,8 +120,7 @@ def carry_error(
         def place(d: Difference) -> str:
             return (
                 f"the input carry {_part(carry, d.path)} is {d.left} but the corresponding component of the carry "
-                "output "
-                f"is {d.right}, {d.why}"
+                f"output is {d.right}, {d.why}"
             )
 
         texts = [place(d) for d in structure_differences(tree, out_tree)]

@@ -222,8 +222,7 @@ def broadcast_to_shape(x: Any, shape: tuple[int, ...]) -> Any:
         given, asked = (f"{x.dtype.name}[{','.join(map(str, s))}]" for s in (x.shape, shape))
         raise ValueError(
             f"Incompatible types for broadcasting: input type={given} and requested type={asked}. The sizes of "
-            f"{x.shape} "
-            f"must be those of {tuple(shape)} or 1, compared from the last axis on."
+            f"{x.shape} must be those of {tuple(shape)} or 1, compared from the last axis on."
         )
     kept = [i for i, d in enumerate(x.shape) if d == shape[offset + i]]
     if len(kept) < x.ndim:

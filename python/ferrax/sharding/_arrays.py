@@ -38,8 +38,7 @@ def _check_part(part: Any, want: tuple[int, ...], whole: tuple[int, ...], shardi
     if tuple(part.shape) != want:
         raise ValueError(
             f"Expected shard shape {want} doesn't match the single device array shape {tuple(part.shape)}. Shape of "
-            "Array "
-            f"is {_kind(part.dtype, whole)} with sharding {sharding}"
+            f"Array is {_kind(part.dtype, whole)} with sharding {sharding}"
         )
 
 
@@ -199,9 +198,8 @@ def make_array_from_single_device_arrays(
             raise TypeError(f"Unsupported type for elements in `arrays`: {type(x)}")
     if len(arrays) != len(parts):
         raise ValueError(
-            f"Expected {len(parts)} per-device arrays (this is how many devices are addressable by the sharding), "
-            "but got "
-            f"{len(arrays)}"
+            f"Expected {len(parts)} per-device arrays (this is how many devices are addressable by the sharding), but "
+            f"got {len(arrays)}"
         )
     for x in arrays:
         if x.dtype != arrays[0].dtype:

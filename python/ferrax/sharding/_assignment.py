@@ -45,8 +45,7 @@ def check_abstract(shardings: Sequence[Any], platforms: Any) -> None:
         if platforms is None:
             raise ValueError(
                 "Passing lowering_platforms via jax.export or jit(f).trace(*args).lower(lowering_platforms=...) is "
-                "required when only AbstractMesh exists in a jitted computation. Got context mesh: "
-                f"{physical_mesh()}"
+                f"required when only AbstractMesh exists in a jitted computation. Got context mesh: {physical_mesh()}"
             )
         return
     for mesh in meshes:

@@ -331,8 +331,7 @@ def constrain(x: Any, sharding: Any, asked: bool = False) -> Any:
     if bare and not traced and not isinstance(leaf.sharding, NamedSharding) and concrete_mesh() is not None:
         raise TypeError(
             "The sharding on the input must be a `NamedSharding` since the target sharding has an `AbstractMesh` in "
-            "it. "
-            f"Got sharding type {type(leaf.sharding)} for shape {leaf.dtype.name}{list(leaf.shape)}"
+            f"it. Got sharding type {type(leaf.sharding)} for shape {leaf.dtype.name}{list(leaf.shape)}"
         )
     sharding = concrete(sharding)
     if traced:
@@ -342,8 +341,7 @@ def constrain(x: Any, sharding: Any, asked: bool = False) -> Any:
         if not isinstance(mesh, Mesh):
             raise TypeError(
                 "The sharding on the input must be a `NamedSharding` since the target sharding has an `AbstractMesh` "
-                "in "
-                f"it. Got sharding type {type(leaf.sharding)} for shape {leaf.dtype.name}{list(leaf.shape)}"
+                f"in it. Got sharding type {type(leaf.sharding)} for shape {leaf.dtype.name}{list(leaf.shape)}"
             )
         if mesh.shape_tuple != sharding.mesh.shape_tuple:
             raise ValueError(

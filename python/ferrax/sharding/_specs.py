@@ -61,8 +61,7 @@ def check(specs: Any, names: frozenset[Any], what: str, infer: Any) -> None:
         listed = "\n".join(f"  {what} is {s} of type {type(s).__name__}, " for s in bad)
         raise TypeError(
             f"shard_map {what} argument must be a pytree of `jax.sharding.PartitionSpec` instances, "
-            f"but:\n\n{listed}\n\n"
-            f"Check the {what} values passed to shard_map."
+            f"but:\n\n{listed}\n\nCheck the {what} values passed to shard_map."
         )
     for spec in leaves:
         if spec is None:
@@ -154,8 +153,7 @@ def of_arguments(
         if any(mesh._name_to_type[n] is not AxisType.Explicit for n in names):
             raise TypeError(
                 "shard_map in_specs argument must be given: it follows from the arguments when all axes of the mesh "
-                "are "
-                f"of type Explicit, and the mesh is {mesh}"
+                f"are of type Explicit, and the mesh is {mesh}"
             )
         return [_restricted(_spec_in_type(x), names) for x in tree_util.tree_leaves(args)]
     if isinstance(in_specs, list):
@@ -245,13 +243,11 @@ def check_arguments(
                 total = f"of size {count}" if len(names) == 1 else f"of total size {count}"
                 raise ValueError(
                     f"shard_map applied to the function '{_name(f)}' was given argument arrays with axis sizes that "
-                    "are "
-                    "not evenly divisible by the corresponding mesh axis sizes:\n\nThe mesh given has shape "
+                    "are not evenly divisible by the corresponding mesh axis sizes:\n\nThe mesh given has shape "
                     f"{mesh.axis_sizes} with corresponding axis names {mesh.axis_names}.\n\nthe passed "
-                    f"{_describe(f, args, at, f' of shape {kind}')} corresponds to "
-                    f"{_key(in_specs, args, at)} of value {spec}, which maps array "
-                    f"axis {axis} (of size {x.shape[axis]}) to {axes} ({total}), but {count} does not evenly divide "
-                    f"{x.shape[axis]}"
+                    f"{_describe(f, args, at, f' of shape {kind}')} corresponds to {_key(in_specs, args, at)} of value "
+                    f"{spec}, which maps array axis {axis} (of size {x.shape[axis]}) to {axes} ({total}), but {count} "
+                    f"does not evenly divide {x.shape[axis]}"
                 )
 
 
