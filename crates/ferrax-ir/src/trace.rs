@@ -5,10 +5,11 @@
 //! among its operands and the staging trace in force on this thread; with neither, the operation runs.
 //! Using a tracer whose trace has ended is the leak error.
 
+use crate::array::Array;
 use crate::jaxpr::{Atom, DebugInfo, Effects, Jaxpr, Mapped, Var};
 use crate::manual;
 use crate::op::{Op, OpRef};
-use crate::value::{Value, Values};
+use crate::value::{Lit, Value, Values};
 use ferrax_base::fork::Lock;
 use ferrax_base::{Aval, Error, ErrorKind, Result, Source, config, error};
 use std::any::Any;
@@ -63,6 +64,14 @@ pub trait Trace: Send + Sync {
     /// A value of the trace that stands for an older one, apart from all others that do, and its number among what the
     /// trace captured; `None` where the trace captures nothing.
     fn stand_in(&self, _this: &TraceRef, _value: &Value) -> Option<(Value, usize)> {
+        None
+    }
+    /// A tracer of its own for data that the function has made: what a program works on is traced, whoever asks.
+    fn constant(&self, _this: &TraceRef, _value: &Value) -> Option<Result<Value>> {
+        None
+    }
+    /// The array behind a tracer that [`Trace::constant`] gave, for a program inside that reads it.
+    fn data(&self, _tracer: &Tracer) -> Option<Array> {
         None
     }
     /// A further parameter of the program, behind those that the function was called with; `None` where what the trace
@@ -155,6 +164,14 @@ impl Tracer {
         Arc::as_ptr(&self.0) as usize
     }
 
+    /// The number that it stands for in a program that is being recorded.
+    pub fn literal(&self) -> Option<Lit> {
+        match self.payload() {
+            Payload::Staged(Atom::Lit(l)) if self.trace().is_live() => Some(*l),
+            _ => None,
+        }
+    }
+
     /// The concrete value behind it, looking through jvp tracers of concrete values.
     pub fn concrete(&self) -> Option<Value> {
         match &self.0.payload {
@@ -193,25 +210,6 @@ impl fmt::Debug for Tracer {
 thread_local! {
     /// The staging trace in force, innermost last; `None` entries force evaluation.
     static BASE: RefCell<Vec<(TraceId, Option<TraceRef>)>> = const { RefCell::new(Vec::new()) };
-}
-
-thread_local! {
-    /// Numbers that were made arrays for the host while functions are being staged on this thread: the innermost
-    /// staging trace of then, by address.
-    static MADE: RefCell<rustc_hash::FxHashMap<usize, TraceId>> = RefCell::default();
-}
-
-/// Notes that a function being staged has made an array of a number.
-pub fn note_made(a: &crate::array::Array) {
-    if a.aval().rank() == 0 && !is_eager() {
-        let staging = BASE.with_borrow(|b| b.last().map_or(TraceId(0), |(id, _)| *id));
-        MADE.with_borrow_mut(|made| made.insert(a.id(), staging));
-    }
-}
-
-/// Whether the function that a staging trace records has made the array itself: one that it closes over was there before.
-pub fn was_made(a: &crate::array::Array, staging: TraceId) -> bool {
-    MADE.with_borrow(|made| made.get(&a.id()) == Some(&staging))
 }
 
 thread_local! {
@@ -259,9 +257,6 @@ pub fn enter(base: Option<TraceRef>, current: TraceId) -> Before {
 /// Goes back to what was in force; what a host has entered since and not left, because an error went by, is left too.
 pub fn leave(before: Before) {
     let left = BASE.with_borrow_mut(|b| b.split_off(before.depth.min(b.len())));
-    if before.depth == 0 {
-        MADE.with_borrow_mut(rustc_hash::FxHashMap::clear);
-    }
     CURRENT.set(before.current);
     drop(left); // not while the list is borrowed: a trace may be the host's
 }
@@ -296,6 +291,14 @@ pub fn base() -> Option<TraceRef> {
 /// The id of the staging trace in force on this thread; zero when there is none.
 pub fn base_id() -> TraceId {
     BASE.with_borrow(|b| b.last().map_or(TraceId(0), |(id, _)| *id))
+}
+
+/// Data that a function makes while it is being staged, as a tracer of its program; the same value elsewhere.
+pub fn made(value: Value) -> Result<Value> {
+    if matches!(value, Value::Tracer(_)) {
+        return Ok(value);
+    }
+    base().and_then(|base| base.constant(&base, &value)).unwrap_or(Ok(value))
 }
 
 /// Whether operations on plain arrays run at once on this thread.

@@ -57,6 +57,15 @@ impl Value {
         }
     }
 
+    /// The number that it is, now or in the program being recorded.
+    pub fn literal(&self) -> Option<Lit> {
+        match self {
+            Value::Lit(l) => Some(*l),
+            Value::Tracer(t) => t.literal(),
+            Value::Array(_) => None,
+        }
+    }
+
     /// Dimensions.
     #[inline]
     pub fn shape(&self) -> &[usize] {

@@ -51,7 +51,10 @@ pub fn wrap(py: Python<'_>, value: Value) -> PyResult<Bound<'_, PyAny>> {
     match value {
         Value::Array(a) => wrap_array(py, a),
         Value::Tracer(t) => tracer::wrap(py, t),
-        Value::Lit(l) => wrap_array(py, ferrax::dispatch::scalar_array(&l).py()?),
+        Value::Lit(l) => match ferrax_ir::trace::made(value).py()? {
+            Value::Tracer(t) => tracer::wrap(py, t),
+            _ => wrap_array(py, ferrax::dispatch::scalar_array(&l).py()?),
+        },
     }
 }
 
@@ -62,7 +65,6 @@ pub fn wrap_array(py: Python<'_>, a: Array) -> PyResult<Bound<'_, PyAny>> {
     if dtype == DType::Float0 {
         return numpy_interop::float0_zeros(py, &a.aval().shape);
     }
-    ferrax_ir::trace::note_made(&a);
     let value = PyArray { value: Value::Array(a) };
     Ok(match dtype {
         DType::KeyFry => Bound::new(py, PyClassInitializer::from(value).add_subclass(KeyArray))?.into_any(),

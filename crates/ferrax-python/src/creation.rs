@@ -4,7 +4,7 @@
 //! lists that hold arrays or tracers are stacked.
 
 use crate::api::hosted;
-use crate::array::{PyArray, wrap};
+use crate::array::{PyArray, wrap, wrap_array};
 use crate::dtypes;
 use crate::errors::IntoPyResult;
 use crate::interpreter::attribute;
@@ -272,7 +272,7 @@ fn asarray<'py>(
             return wrap(x.py(), ops::copy(v).py()?);
         }
     }
-    wrap(x.py(), as_value(x, dtype)?)
+    wrap(x.py(), ferrax_ir::trace::made(as_value(x, dtype)?).py()?)
 }
 
 /// A copy of an array.
@@ -422,6 +422,15 @@ fn row_type(x: &Bound<'_, PyAny>) -> PyResult<crate::aval::ShapedArray> {
     Ok(crate::aval::ShapedArray(ferrax_ir::spread::without_axis(value::abstract_value(x)?, 0)))
 }
 
+/// A number that a function made while it is traced as the array that it is; other objects as they are.
+#[pyfunction]
+fn untraced<'py>(x: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    match x.cast::<PyArray>().ok().and_then(|a| a.get().value.literal()) {
+        Some(number) => wrap_array(x.py(), ferrax::dispatch::scalar_array(&number).py()?),
+        None => Ok(x.clone()),
+    }
+}
+
 /// Whether an object is a traced value.
 #[pyfunction]
 fn is_tracer(x: &Bound<'_, PyAny>) -> bool {
@@ -477,6 +486,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("typeof", wrap_pyfunction!(typeof_, m)?)?;
     m.add_function(wrap_pyfunction!(row_type, m)?)?;
     m.add_function(wrap_pyfunction!(is_tracer, m)?)?;
+    m.add_function(wrap_pyfunction!(untraced, m)?)?;
     m.add_function(wrap_pyfunction!(is_arraylike, m)?)?;
     m.add_function(wrap_pyfunction!(concrete_or_error, m)?)?;
     m.add_function(wrap_pyfunction!(with_weak_type, m)?)

@@ -272,7 +272,7 @@ fn asarray(args: &Args<'_, '_>) -> Outcome {
     if own(&object).is_some() {
         return Ok(Some(object.to_owned().unbind()));
     }
-    done(args.py(), Ok(creation::as_value(&object, None)?))
+    done(args.py(), ferrax_ir::trace::made(creation::as_value(&object, None)?))
 }
 
 fn astype(args: &Args<'_, '_>) -> Outcome {

@@ -8,7 +8,7 @@
 
 use ferrax_base::scopes::Scoped;
 use ferrax_base::{Aval, ErrorKind, Result, Source, config, error};
-use ferrax_ir::trace::{BaseGuard, leaked, was_made};
+use ferrax_ir::trace::{BaseGuard, leaked};
 use ferrax_ir::{
     Array, Atom, DebugInfo, Eqn, Jaxpr, JaxprRef, Lit, Mapped, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value,
     Values, Var, bind, spread,
@@ -26,8 +26,8 @@ struct Recording {
     consts: FxHashMap<usize, Var>,
     captured_vars: FxHashMap<usize, Var>,
     captured: Vec<Value>,
-    /// The trace, where numbers that the function closes over stay constants: `make_jaxpr` shows them as such.
-    shows_constants: Option<TraceId>,
+    /// Whether numbers that the function closes over stay constants: `make_jaxpr` shows them as such.
+    shows_constants: bool,
 }
 
 thread_local! {
@@ -72,32 +72,42 @@ impl Staging {
             Value::Lit(l) => Ok(Atom::Lit(*l)),
             Value::Array(a) => {
                 note_array(self.id);
-                state.constant(a)
+                let seen = state.shows_constants;
+                state.constant(a, seen)
             }
             Value::Tracer(t) if t.trace().id() == self.id => match t.payload() {
                 Payload::Staged(atom) => Ok(*atom),
                 _ => Err(error!(Internal, "a staging trace met a foreign tracer")),
             },
             Value::Tracer(t) if !t.trace().is_live() => Err(leaked(t)),
-            Value::Tracer(t) => Ok(Atom::Var(state.capture(t))),
+            Value::Tracer(t) => match (t.literal(), t.trace().data(t)) {
+                (Some(l), _) => Ok(Atom::Lit(l)),
+                (None, Some(a)) => Ok(Atom::Var(state.array(&a))),
+                (None, None) => Ok(Atom::Var(state.capture(t))),
+            },
         }
     }
 }
 
 impl Recording {
-    fn constant(&mut self, a: &Array) -> Result<Atom> {
+    /// The array as an operand: a number stands in the program itself, unless its array is to be seen.
+    fn constant(&mut self, a: &Array, seen: bool) -> Result<Atom> {
         let aval = a.aval();
-        if aval.rank() == 0 && !aval.dtype.is_key() && self.shows_constants.is_none_or(|own| was_made(a, own)) {
+        if aval.rank() == 0 && !aval.dtype.is_key() && !seen {
             return Ok(Atom::Lit(Lit { scalar: a.item()?, weak: aval.weak }));
         }
+        Ok(Atom::Var(self.array(a)))
+    }
+
+    fn array(&mut self, a: &Array) -> Var {
         if let Some(&v) = self.consts.get(&a.id()) {
-            return Ok(Atom::Var(v));
+            return v;
         }
-        let v = self.jaxpr.new_var(spread::typed(aval.clone(), a.device()));
+        let v = self.jaxpr.new_var(spread::typed(a.aval().clone(), a.device()));
         self.consts.insert(a.id(), v);
         self.jaxpr.constvars.push(v);
         self.jaxpr.consts.push(a.clone());
-        Ok(Atom::Var(v))
+        v
     }
 
     fn capture(&mut self, t: &Tracer) -> Var {
@@ -169,9 +179,28 @@ impl Trace for Staging {
         Some((Value::Tracer(Tracer::new(this.clone(), aval, Payload::Staged(Atom::Var(v)))), number))
     }
 
+    fn constant(&self, this: &TraceRef, value: &Value) -> Option<Result<Value>> {
+        let atom = match value {
+            Value::Lit(l) => Ok(Atom::Lit(*l)),
+            Value::Array(a) => self.lock().constant(a, false),
+            Value::Tracer(_) => return None,
+        };
+        let aval = value.aval();
+        Some(atom.map(|atom| Value::Tracer(Tracer::new(this.clone(), aval, Payload::Staged(atom)))))
+    }
+
+    fn data(&self, tracer: &Tracer) -> Option<Array> {
+        let Payload::Staged(Atom::Var(v)) = tracer.payload() else { return None };
+        let state = self.lock();
+        let at = state.jaxpr.constvars.binary_search(v).ok()?;
+        Some(state.jaxpr.consts[at].clone())
+    }
+
     fn new_arg(&self, this: &TraceRef, aval: &Aval) -> Option<Value> {
         let mut state = self.lock();
-        state.shows_constants?;
+        if !state.shows_constants {
+            return None;
+        }
         let v = state.jaxpr.new_var(aval.clone());
         state.arg_vars.push(v);
         Some(Value::Tracer(Tracer::new(this.clone(), aval.clone(), Payload::Staged(Atom::Var(v)))))
@@ -271,7 +300,7 @@ pub fn stage(
     let args: Vec<Value> = {
         let mut state = staging.lock();
         state.jaxpr.debug = debug.recorded(transform);
-        state.shows_constants = shows_constants.then_some(staging.id);
+        state.shows_constants = shows_constants;
         state.arg_vars = avals.iter().map(|a| state.jaxpr.new_var(a.clone())).collect();
         let tracer = |(a, v): (&Aval, &Var)| {
             Value::Tracer(Tracer::new(trace.clone(), a.clone(), Payload::Staged(Atom::Var(*v))))

@@ -348,6 +348,7 @@ def _while_loop(
 
 
 def _concrete_int(x: Any) -> int | None:
+    x = _ferrax.untraced(x)
     if isinstance(x, _ferrax.Tracer):
         return None
     try:

@@ -239,7 +239,8 @@ def _identity(name: str, dtype: np.dtype) -> Any:
 
 
 def _is_identity(name: str, init: Any) -> bool:
-    """Whether a concrete initial value changes nothing."""
+    """Whether an initial value that is known changes nothing."""
+    init = _ferrax.untraced(init)
     if isinstance(init, _ferrax.Tracer):
         return False
     value = np.asarray(init)

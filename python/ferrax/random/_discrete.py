@@ -62,12 +62,12 @@ def permutation(
     (5,)
     """
     key, _ = checked_key("permutation", key)
-    x = _population("permutation", x)
+    count, x = x, _population("permutation", x)
     axis = _axis(axis, max(x.ndim, 1))
     if not x.ndim:
         if not jnp.issubdtype(x.dtype, jnp.integer):
             raise TypeError("x must be an integer or at least 1-dimensional")
-        return _shuffle(key, jnp.arange(int(x)), axis)
+        return _shuffle(key, jnp.arange(int(count)), axis)
     if independent or x.ndim == 1:
         return _shuffle(key, x, axis)
     order = _shuffle(key, jnp.arange(x.shape[axis]), 0)

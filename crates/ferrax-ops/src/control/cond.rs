@@ -4,6 +4,7 @@ use super::{
     batch_first, check_args, check_results, dims_of, eval_reference, instantiate_all, mask, or, present, split_linear,
     split_operands, spread,
 };
+use super::known::reached;
 use crate::{clamp, select_n};
 use ferrax_base::{Aval, DType, Result, Scalar, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
@@ -217,7 +218,10 @@ fn cond_transpose(_: &OpRef, p: &Cond, cts: &[Option<Value>], args: &[TransposeA
         p.branches.iter().map(|b| Ok(transpose_jaxpr(b, &linear, &all, true)?.jaxpr)).collect::<Result<Vec<_>>>()?;
     operands.extend(instantiate_all(cts, &p.branches[0].out_avals())?);
     let mut pulled = cond(programs, &index, &operands)?.into_iter();
-    let rest = linear.iter().map(|&l| if l { pulled.next() } else { None });
+    let given = mask(cts);
+    let none = vec![false; linear.len()];
+    let found = p.branches.iter().fold(none, |all, b| or(&all, &reached(b, &given)));
+    let rest = linear.iter().zip(found).map(|(&l, found)| if l { pulled.next().filter(|_| found) } else { None });
     Ok(std::iter::once(None).chain(rest).collect())
 }
 

@@ -1,4 +1,4 @@
-//! The parts of programs that do not depend on linear parameters.
+//! The parts of programs that do not depend on linear parameters, and the parameters that results depend on.
 
 use ferrax_ir::{Atom, Jaxpr};
 
@@ -13,6 +13,24 @@ pub(super) fn depends(jaxpr: &Jaxpr, linear: &[bool]) -> Vec<bool> {
         eqn.outputs.iter().for_each(|v| depends[v.0 as usize] = any);
     }
     depends
+}
+
+/// Which parameters of a program the marked results depend on: the others have no cotangents, whatever those of the results
+/// are. A zero in their place would make a NaN of an infinite derivative further out.
+pub(super) fn reached(jaxpr: &Jaxpr, results: &[bool]) -> Vec<bool> {
+    let mut needed = vec![false; jaxpr.avals.len()];
+    let mark = |a: &Atom, needed: &mut Vec<bool>| {
+        if let Atom::Var(v) = a {
+            needed[v.0 as usize] = true;
+        }
+    };
+    jaxpr.outvars.iter().zip(results).filter(|r| *r.1).for_each(|(a, _)| mark(a, &mut needed));
+    for eqn in jaxpr.eqns.iter().rev() {
+        if eqn.outputs.iter().any(|v| needed[v.0 as usize]) {
+            eqn.inputs.iter().for_each(|a| mark(a, &mut needed));
+        }
+    }
+    jaxpr.invars.iter().map(|v| needed[v.0 as usize]).collect()
 }
 
 /// Whether an atom is a variable that is marked.

@@ -4,7 +4,7 @@
 //! from step to step are passed once, not stacked.
 
 use super::cond::subgraph;
-use super::known::{depends, is_among, known_program};
+use super::known::{depends, is_among, known_program, reached};
 use super::{Loop, batch_where, check_args, check_results, dims_of, eval_reference, mask, or, split_operands, spread};
 use crate::ADD;
 use ferrax_base::{Aval, Result, Scalar, bail};
@@ -493,8 +493,21 @@ fn scan_transpose(op: &OpRef, p: &Scan, cts: &[Option<Value>], args: &[Transpose
         ..p.clone()
     };
     let mut pulled = scan(params, &operands)?.into_iter();
+    let found = with_cotangents(p, mask(cts));
     let cts = linear.iter().map(|&l| if l { pulled.next() } else { None });
-    Ok(cts.zip(&wanted).map(|(ct, &w)| if w { ct } else { None }).collect())
+    Ok(cts.zip(wanted.iter().zip(found)).map(|(ct, (&w, found))| ct.filter(|_| w && found)).collect())
+}
+
+/// Which operands the results that have cotangents depend on, after any number of steps.
+fn with_cotangents(p: &Scan, mut results: Vec<bool>) -> Vec<bool> {
+    loop {
+        let found = reached(&p.jaxpr, &results);
+        let grown = or(&results[..p.num_carry], &found[p.num_consts..p.first_xs()]);
+        if grown == results[..p.num_carry] {
+            return [&found[..p.num_consts], &grown, &found[p.first_xs()..]].concat();
+        }
+        results[..p.num_carry].copy_from_slice(&grown);
+    }
 }
 
 /// One step backward: (residuals, accumulated cotangents of consts, of the carry, residual rows, row cotangents).

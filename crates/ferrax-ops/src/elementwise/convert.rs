@@ -123,7 +123,7 @@ fn convert(x: &Value, params: ConvertElementType) -> Result<Value> {
     if x.dtype() == params.new_dtype && x.weak() == params.weak_type {
         return Ok(x.clone());
     }
-    if let Value::Lit(l) = x
+    if let Some(l) = x.literal()
         && !l.scalar.dtype.is_key()
     {
         return Ok(Value::Lit(Lit { scalar: l.scalar.convert(params.new_dtype), weak: params.weak_type }));

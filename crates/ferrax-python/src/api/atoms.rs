@@ -4,9 +4,10 @@
 //!
 //! Read next: `jaxpr.rs`, whose programs have them.
 
+use crate::array::wrap_array;
 use crate::aval::ShapedArray;
 use crate::errors::IntoPyResult;
-use crate::value::{from_value, to_value};
+use crate::value::to_value;
 use ferrax_ir::{Aval, Jaxpr, JaxprRef, Lit, Value, Var};
 use pyo3::exceptions::{PyNotImplementedError, PyTypeError};
 use pyo3::intern;
@@ -192,7 +193,7 @@ impl PyLiteral {
     /// The number.
     #[getter]
     fn val(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        from_value(py, Value::Lit(self.0))
+        Ok(wrap_array(py, ferrax::dispatch::scalar_array(&self.0).py()?)?.unbind())
     }
 
     /// Shape, dtype and weak type.

@@ -5,7 +5,7 @@ use crate::errors::IntoPyResult;
 use crate::value::{from_value, to_value};
 use ferrax::executable::materialize;
 use ferrax_base::Aval;
-use ferrax_ir::Value;
+use ferrax_ir::{Value, trace::made};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
@@ -23,12 +23,14 @@ fn device_put_leaf(
         return Ok(x.clone().unbind());
     }
     let array = materialize(value).py()?;
-    let Some(id) = to else { return from_value(py, Value::Array(array)) };
-    if may_alias && array.device() == id && array.committed() {
-        return from_value(py, Value::Array(array));
-    }
-    let weak = array.aval().weak;
-    from_value(py, Value::Array(ferrax::device::copied(&array, weak, id, true).py()?))
+    let put = match to {
+        Some(id) if !may_alias || array.device() != id || !array.committed() => {
+            let weak = array.aval().weak;
+            ferrax::device::copied(&array, weak, id, true).py()?
+        }
+        _ => array,
+    };
+    from_value(py, made(Value::Array(put)).py()?)
 }
 
 /// An array over several devices with memories of their own, of what those of this process have of it, in their order.

@@ -88,7 +88,7 @@ pub fn arange(start: f64, stop: f64, step: f64, dtype: DType) -> Result<Value> {
     }
     let numbers = (0..count).map(|i| Scalar::from_f64(dtype, i as f64 * step + start));
     let bytes: Vec<u8> = numbers.flat_map(|s| s.to_bytes().into_iter().take(dtype.size())).collect();
-    Ok(Value::Array(Array::new(Aval::new(dtype, &[count]), Buffer::from_bytes(&bytes)?)))
+    ferrax_ir::trace::made(Value::Array(Array::new(Aval::new(dtype, &[count]), Buffer::from_bytes(&bytes)?)))
 }
 
 /// The elements converted to a strong dtype; complex numbers lose their imaginary part unless it makes the truth of one.

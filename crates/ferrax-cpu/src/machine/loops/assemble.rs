@@ -105,6 +105,59 @@ pub enum Op {
         which: Val,
     },
     Join,
+    /// The place at `at` = a.
+    Set {
+        at: u32,
+        a: Val,
+    },
+    /// The loop inside of the step that has this number begins: what it carries is where `Set` or the last step put it.
+    Head {
+        number: u32,
+    },
+    /// a is what a step of the loop leaves of what it carries; `Next` puts all of that where the next step finds it.
+    Out {
+        a: Val,
+    },
+    Next {
+        number: u32,
+    },
+    /// Back to the head where `done` is 0.
+    Again {
+        number: u32,
+        done: Val,
+    },
+}
+
+/// A value that an inner loop carries.
+#[derive(Clone, Copy)]
+pub struct Kept {
+    /// What it is in a step, what the step makes of it, and how that is called afterwards.
+    pub param: Val,
+    pub out: Val,
+    pub next: Val,
+    /// What it is after the loop, and the place that has it then, and before it.
+    pub result: Val,
+    pub at: u32,
+}
+
+/// An inner loop.
+#[derive(Default)]
+struct Inner {
+    carried: Vec<Kept>,
+    /// Its first instruction.
+    start: usize,
+}
+
+impl Inner {
+    /// Where what it carries is at the start of a step, by values of these.
+    fn homes(&self, of: impl Fn(&Kept) -> Val) -> Vec<(Val, Home)> {
+        self.carried.iter().enumerate().map(|(k, kept)| (of(kept), nth_home(k, kept.at))).collect()
+    }
+}
+
+/// The home of a loop's carried value number `k`, whose place would be at `at`.
+fn nth_home(k: usize, at: u32) -> Home {
+    if k < HOMES { Home::Register(FIRST_HOME + k as u8) } else { Home::Memory(at) }
 }
 
 impl Op {
@@ -117,8 +170,8 @@ impl Op {
             Op::Put { index, a, .. } => ([index, a, 0], 2),
             Op::Choose { which, on_false, on_true, .. } => ([which, on_false, on_true], 3),
             Op::Fma { a, b, c, .. } => ([a, b, c], 3),
-            Op::Skip { which } => ([which, 0, 0], 1),
-            Op::Read { .. } | Op::Join => ([0; 3], 0),
+            Op::Skip { which: a } | Op::Set { a, .. } | Op::Out { a } | Op::Again { done: a, .. } => ([a, 0, 0], 1),
+            Op::Read { .. } | Op::Join | Op::Head { .. } | Op::Next { .. } => ([0; 3], 0),
         }
     }
 
@@ -140,7 +193,8 @@ impl Op {
             | Op::Read { d, .. }
             | Op::Fetch { d, .. }
             | Op::Gather { d, .. } => Some(d),
-            Op::Write { .. } | Op::Put { .. } | Op::Skip { .. } | Op::Join => None,
+            Op::Write { .. } | Op::Put { .. } | Op::Skip { .. } | Op::Join | Op::Set { .. } => None,
+            Op::Head { .. } | Op::Out { .. } | Op::Next { .. } | Op::Again { .. } => None,
         }
     }
 
@@ -223,6 +277,7 @@ pub struct Assembler {
     skips: Vec<usize>,
     /// Instructions that are jumped to.
     joins: Vec<usize>,
+    inner: Vec<Inner>,
 }
 
 impl Assembler {
@@ -243,6 +298,7 @@ impl Assembler {
             first_read: Vec::new(),
             skips: Vec::new(),
             joins: Vec::new(),
+            inner: Vec::new(),
         }
     }
 
@@ -285,7 +341,24 @@ impl Assembler {
 
     /// The home of the carried value number `k`.
     pub fn home(&mut self, k: usize) -> Home {
-        if k < HOMES { Home::Register(FIRST_HOME + k as u8) } else { Home::Memory(self.place()) }
+        let at = if k < HOMES { 0 } else { self.place() };
+        nth_home(k, at)
+    }
+
+    /// The number of a new loop inside of a step.
+    pub fn inner_loop(&mut self) -> u32 {
+        self.inner.push(Inner::default());
+        self.inner.len() as u32 - 1
+    }
+
+    /// How many there are.
+    pub fn inner_loops(&self) -> usize {
+        self.inner.len()
+    }
+
+    /// Says what an inner loop carries.
+    pub fn carries(&mut self, number: u32, carried: Vec<Kept>) {
+        self.inner[number as usize].carried = carried;
     }
 
     /// An instruction of a family.
@@ -423,6 +496,43 @@ impl Assembler {
         reads.get(reads.partition_point(|&i| (i as usize) < from)).map(|&i| i as usize)
     }
 
+    /// What an inner loop reads that was made before it is needed up to its end, and what it leaves until it is in place.
+    fn note_loops(&mut self, ops: &[Op]) {
+        if !ops.iter().any(|op| matches!(op, Op::Head { .. })) {
+            return;
+        }
+        let mut made = vec![0; self.values.len()];
+        let mut heads = Vec::new();
+        for (i, op) in ops.iter().enumerate() {
+            match *op {
+                Op::Head { number } => {
+                    heads.push(i);
+                    self.inner[number as usize].carried.iter().for_each(|kept| made[kept.param as usize] = i + 1);
+                }
+                Op::Next { number } => {
+                    for kept in &self.inner[number as usize].carried {
+                        made[kept.next as usize] = i + 1;
+                        let last = &mut self.values[kept.out as usize].last;
+                        *last = (*last).max(i + 1);
+                    }
+                }
+                _ => {}
+            }
+            if let Some(d) = op.result() {
+                made[d as usize] = i + 1;
+            }
+            if matches!(op, Op::Again { .. }) {
+                let head = heads.pop().unwrap_or(0);
+                for op in &ops[head..=i] {
+                    let (all, count) = op.operands();
+                    for &v in all[..count].iter().filter(|&&v| made[v as usize] <= head) {
+                        self.values[v as usize].last = self.values[v as usize].last.max(i + 1);
+                    }
+                }
+            }
+        }
+    }
+
     /// Notes which operations read what.
     fn note_reads(&mut self, ops: &[Op]) {
         let mut ends = vec![0u32; self.values.len() + 1];
@@ -508,6 +618,7 @@ impl Assembler {
             let (all, count) = op.operands();
             all[..count].iter().for_each(|&v| self.values[v as usize].last = i + 1);
         }
+        self.note_loops(ops);
         self.note_reads(ops);
         for &v in live_out {
             self.values[v as usize].last = usize::MAX;
@@ -572,17 +683,67 @@ impl Assembler {
             }
             Op::Skip { which } => self.skip(i, which),
             Op::Join => self.join(),
+            Op::Set { at, a } => {
+                let r = self.operand(i, a, &[]);
+                self.store(r, at);
+            }
+            Op::Head { number } => self.head(i, number as usize),
+            Op::Out { .. } => {}
+            Op::Next { number } => self.next(i, number as usize),
+            Op::Again { number, done } => self.again(i, number as usize, done),
+        }
+    }
+
+    /// Sees to it that what is needed after operation `i` is in memory.
+    fn save_needed(&mut self, i: usize) {
+        for v in self.held.iter().flatten().copied().collect::<SmallVec<[Val; REGISTERS]>>() {
+            if self.values[v as usize].last > i + 1 {
+                self.save(v);
+            }
+        }
+    }
+
+    /// The head of an inner loop: it is jumped to with what the loop carries at home, and all else in memory.
+    fn head(&mut self, i: usize, number: usize) {
+        self.save_needed(i);
+        let homes = self.inner[number].homes(|kept| kept.param);
+        self.at_home(&homes);
+        for (k, (_, home)) in homes.into_iter().enumerate() {
+            if let Home::Register(r) = home {
+                self.load(r, self.inner[number].carried[k].at);
+            }
+        }
+        self.inner[number].start = self.code.len();
+        self.joins.push(self.code.len());
+    }
+
+    /// The end of an inner loop's step; the condition, which follows, leaves what the loop carries where it is.
+    fn next(&mut self, i: usize, number: usize) {
+        self.save_needed(i);
+        self.settle(&self.inner[number].homes(|kept| kept.out));
+        let homes = self.inner[number].homes(|kept| kept.next);
+        self.at_home(&homes);
+        homes.iter().for_each(|h| self.pin(h.1));
+    }
+
+    /// The jump back. After the loop, what it carries is in its places.
+    fn again(&mut self, i: usize, number: usize, done: Val) {
+        let r = self.operand(i, done, &[]);
+        let back = (self.code.len() - self.inner[number].start) * size_of::<Instr>();
+        self.control(families::skip(), &[r], (back as u64).wrapping_neg());
+        for (k, (_, home)) in self.inner[number].homes(|kept| kept.next).into_iter().enumerate() {
+            if let Home::Register(r) = home {
+                self.store(r, self.inner[number].carried[k].at);
+                self.pinned[r as usize] = false;
+                self.forget(r);
+            }
         }
     }
 
     /// The jump over operations. What is needed after it is in memory from here on: registers differ at the join.
     fn skip(&mut self, i: usize, which: Val) {
         let r = self.operand(i, which, &[]);
-        for v in self.held.iter().flatten().copied().collect::<SmallVec<[Val; REGISTERS]>>() {
-            if self.values[v as usize].last > i + 1 {
-                self.save(v);
-            }
-        }
+        self.save_needed(i);
         self.skips.push(self.code.len());
         self.control(families::skip(), &[r], 0);
     }

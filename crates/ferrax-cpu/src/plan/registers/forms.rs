@@ -115,6 +115,7 @@ impl Translator {
                 Kind::Call(inner) => map.extend(self.graph(&constants::fold(inner.clone()), &x)?),
                 Kind::Switch(branches) => map.extend(self.switch(branches, &x)?),
                 Kind::Scan { length, .. } if *length <= MOST_TURNS => map.extend(self.turns(g, node, &x)?),
+                Kind::Scan { .. } | Kind::While { .. } => map.extend(self.inner(node, &x)?),
                 _ if node.results != 1 => return None,
                 _ => map.push(self.form(g, node, &x)?),
             }

@@ -4,6 +4,7 @@ mod apart;
 mod cells;
 mod forms;
 mod indexed;
+mod inner;
 mod lines;
 mod packed;
 mod ranges;
@@ -363,6 +364,7 @@ fn step_cost(kind: &Kind) -> f64 {
     match kind {
         Kind::Const(_) | Kind::Dense(_) | Kind::Iota(_) | Kind::Reshape | Kind::Broadcast(_) | Kind::Barrier => 0.0,
         Kind::Call(inner) => most_cells(inner),
+        Kind::While { cond, body, .. } => 80.0 + 2.0 * (most_cells(cond) + most_cells(body)),
         Kind::Scan { body, length, .. } => 80.0 + *length as f64 * most_cells(body),
         Kind::Switch(branches) => 80.0 + branches.iter().map(|b| most_cells(b)).sum::<f64>() / branches.len() as f64,
         Kind::Reduce { .. } | Kind::Dot(_) | Kind::Gather(_) | Kind::Scatter { .. } => 80.0,
@@ -590,13 +592,13 @@ pub(super) fn late_reads(ops: Vec<Op>) -> Vec<Op> {
     let (reads, mut rest): (Vec<Op>, Vec<Op>) = ops.into_iter().partition(|op| matches!(op, Op::Read { .. }));
     for read in reads {
         let at = read.result().and_then(|d| rest.iter().position(|op| op.reads(d))).unwrap_or(rest.len());
-        // Before the branch, whose operations may be left out.
+        // Before the branch or loop, whose operations may be left out, or done again.
         let mut outside = (0, 0);
         for (i, op) in rest[..at].iter().enumerate() {
             match op {
-                Op::Skip { .. } if outside.0 == 0 => outside = (1, i),
-                Op::Skip { .. } => outside.0 += 1,
-                Op::Join => outside.0 -= 1,
+                Op::Skip { .. } | Op::Head { .. } if outside.0 == 0 => outside = (1, i),
+                Op::Skip { .. } | Op::Head { .. } => outside.0 += 1,
+                Op::Join | Op::Again { .. } => outside.0 -= 1,
                 _ => {}
             }
         }

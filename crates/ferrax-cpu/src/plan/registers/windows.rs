@@ -524,6 +524,8 @@ fn states(g: &Graph, param: usize, writes: bool) -> Option<Vec<ValueId>> {
         };
         match &node.kind {
             Kind::Call(graph) => inner(graph, 0, &mut states)?,
+            // an inner loop reads what it does not change
+            Kind::While { cond_consts, .. } if uses.iter().all(|&i| i < *cond_consts) => {}
             Kind::Switch(branches) => branches.iter().try_for_each(|b| inner(b, 1, &mut states))?,
             _ if uses[..] != [0] => return None,
             Kind::Barrier if node.results == 1 => states.push(node.first),
