@@ -56,7 +56,7 @@ def callback(
       callback: function of arrays; without it, returns a function that takes it and its arguments.
       *args: values, pytrees of arrays.
       ordered: whether calls keep their order.
-      partitioned: accepted for compatibility.
+      partitioned: means nothing: programs run whole, so that values come whole.
       **kwargs: keyword arguments, likewise.
 
     Returns:
@@ -120,7 +120,7 @@ def print(
       fmt: format string as of `str.format`: `"x = {x}"`; without it, returns a function that takes it and the values.
       *args: values for the positional fields.
       ordered: whether prints keep their order.
-      partitioned: accepted for compatibility.
+      partitioned: means nothing: programs run whole, so that values come whole.
       skip_format_check: whether to leave out the check of `fmt` against the arguments.
       _use_logging: whether to log the text instead, as `log` does.
       **kwargs: values for the named fields.

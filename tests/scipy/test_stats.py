@@ -421,3 +421,12 @@ def poisson_entropy(mu):
     mu = mpmath.mpf(mu)
     masses = [mpmath.exp(k * mpmath.log(mu) - mu - mpmath.loggamma(k + 1)) for k in range(300)]
     return -mpmath.fsum(p * mpmath.log(p) for p in masses)
+
+
+@pytest.mark.parametrize("name", ["cdf", "sf", "logcdf", "logsf"])
+@pytest.mark.parametrize("x", [-1.0, 0.0, -np.inf])
+def test_forward_slopes_below_the_support(name, x):
+    for law, shape in ((stats.gamma, 0.8), (stats.gamma, 2.0), (stats.chi2, 1.0)):
+        function = getattr(law, name)
+        value, slope = ferrax.jvp(lambda x, f=function, a=shape: f(x, a), (x,), (1.0,))
+        assert value == function(x, shape) == {"cdf": 0, "sf": 1, "logcdf": -np.inf, "logsf": 0}[name] and slope == 0

@@ -7,6 +7,7 @@ import warnings
 
 import pytest
 
+import ferrax
 from ferrax._src import op_shardings
 from ferrax._src.lib.xla_client import HloSharding, OpSharding
 from ferrax.extend import sharding
@@ -14,8 +15,10 @@ from ferrax.interpreters import pxla
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
+    import jax
     from jax._src import op_shardings as jax_op_shardings
     from jax._src.lib import xla_client
+    from jax._src.sharding_impls import GSPMDSharding
 
 MESSAGES = {
     "replicated": {},
@@ -26,6 +29,11 @@ MESSAGES = {
     "copies": {
         "tile_assignment_dimensions": [2, 1, 2],
         "tile_assignment_devices": [3, 2, 1, 0],
+        "replicate_on_last_tile_dim": True,
+    },
+    "nothing but copies": {
+        "tile_assignment_dimensions": [1, 1, 4],
+        "tile_assignment_devices": [0, 1, 2, 3],
         "replicate_on_last_tile_dim": True,
     },
     "groups": {"tile_assignment_dimensions": [2, 2], "tile_assignment_devices": [0, 1, 2, 3], "last_tile_dims": [0]},
@@ -142,3 +150,12 @@ print("placed")
 def test_arrays_over_listed_devices():
     done = subprocess.run([sys.executable, "-c", PLACED], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "placed", done.stderr
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_shardings_are_made_of_messages(name):
+    devices = ferrax.devices()[:1]
+    ours = sharding.GSPMDSharding(devices, made(OpSharding, MESSAGES[name]))
+    wanted = GSPMDSharding(jax.devices()[:1], made(xla_client.OpSharding, MESSAGES[name]))
+    assert repr(ours) == repr(wanted)
+    assert ours == sharding.GSPMDSharding(devices, HloSharding.from_proto(made(OpSharding, MESSAGES[name])))

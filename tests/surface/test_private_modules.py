@@ -380,7 +380,7 @@ def test_sizes_like_jax():
 def test_platforms():
     assert xla_bridge.is_known_platform(ferrax.default_backend()) and not xla_bridge.is_known_platform("abacus")
     assert xla_bridge.host_id() == ferrax.process_index() and xla_bridge.host_count() == ferrax.process_count()
-    assert xla_bridge.expand_platform_alias("gpu") == ["cuda", "rocm"]
+    assert xla_bridge.expand_platform_alias("gpu") == ["cuda", "rocm", "oneapi"]
     assert xla_bridge.using_pjrt_c_api() in (False, True)
 
 

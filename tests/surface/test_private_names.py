@@ -1,5 +1,6 @@
 """Private paths of JAX that tests import from: what they give, and what says that it means nothing here."""
 
+import functools
 import importlib
 import pickle
 
@@ -390,3 +391,30 @@ def test_parts_are_put_on_devices_together():
     mesh = ferrax.sharding.Mesh(ferrax.devices()[:1], "x")
     rows = ferrax.sharding.NamedSharding(mesh, ferrax.P("x"))
     assert pxla.batched_device_put(ferrax.typeof(x), rows, [x], [device]).sharding == rows
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_where_along_a_mapped_axis_an_extreme_is(axis):
+    from ferrax._src.lax import parallel
+
+    x = jnp.asarray([[3, 1, 2], [0, 5, 9], [0, 5, 9]])
+    for find, same in ((parallel.pargmax, jnp.argmax), (parallel.pargmin, jnp.argmin)):
+        rows = ferrax.vmap(lambda row, find=find: find(row, "i"), in_axes=axis, out_axes=None, axis_name="i")
+        assert rows(x).tolist() == ferrax.jit(rows)(x * 1.5).tolist() == same(x, axis).tolist()
+        with pytest.raises(TypeError, match="along one axis"):
+            ferrax.vmap(lambda row, find=find: find(row, ("i",)), axis_name="i")(x)
+
+
+def test_backends_of_devices_and_dtypes_of_arrays():
+    from ferrax._src import dtypes, util, xla_bridge
+
+    device = ferrax.devices()[0]
+    assert xla_bridge.get_device_backend(device).platform == xla_bridge.get_device_backend().platform == device.platform
+    assert xla_bridge.process_indices() == xla_bridge.host_ids() == [0]
+    dtypes.check_valid_dtype(np.dtype("float32"))
+    dtypes.check_valid_dtype(ferrax.dtypes.float0)
+    with pytest.raises(TypeError, match="Dtype object is not a valid JAX array type"):
+        dtypes.check_valid_dtype(np.dtype("O"))
+    inner = test_backends_of_devices_and_dtypes_of_arrays
+    assert util.fun_qual_name(functools.partial(functools.partial(inner))) == inner.__name__
+    assert util.fun_qual_name(lambda: 0) == f"{inner.__name__}.<locals>.<lambda>"

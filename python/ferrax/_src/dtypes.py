@@ -122,6 +122,14 @@ def check_and_canonicalize_user_dtype(dtype: Any, fun_name: str | None = None) -
     return _ferrax.canonicalize_dtype(dtype, fun_name or "")
 
 
+def check_valid_dtype(dtype: Any) -> None:
+    """Raises TypeError for a dtype of NumPy's that arrays cannot have."""
+    if dtype not in _jax_dtype_set:
+        raise TypeError(
+            f"Dtype {dtype} is not a valid JAX array type. Only arrays of numeric types are supported by JAX."
+        )
+
+
 def coerce_to_array(x: Any, dtype: Any = None) -> np.ndarray:
     """A number or an array of NumPy's as NumPy's array; numbers of Python's have their default dtype."""
     if dtype is None and type(x) in python_scalar_types:

@@ -365,6 +365,13 @@ def fun_name(fun: Any, default_name: str = "<unnamed function>") -> str:
     return name_of(fun, default_name)
 
 
+def fun_qual_name(fun: Any) -> str:
+    """A function's name with those of what it is defined in, also through `functools.partial`."""
+    return getattr(fun, "__qualname__", None) or (
+        fun_qual_name(fun.func) if isinstance(fun, functools.partial) else fun_name(fun)
+    )
+
+
 def canonicalize_axis(axis: Any, num_dims: int) -> int:
     """An axis of an array of `num_dims` axes, counted from the front."""
     axis = operator.index(axis)

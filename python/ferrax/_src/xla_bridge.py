@@ -6,10 +6,12 @@ from ferrax import (
     default_backend as default_backend,
     device_count as device_count,
     devices as devices,
+    host_ids as host_ids,
     local_device_count as local_device_count,
     local_devices as local_devices,
     process_count as process_count,
     process_index as process_index,
+    process_indices as process_indices,
 )
 from ferrax._ferrax import devices_were_counted as _devices_were_counted
 from ferrax._logging import logger as _logger_of
@@ -25,6 +27,11 @@ from ferrax.extend.backend import (
 def backends_are_initialized() -> bool:
     """Whether devices were looked at, so that their number can no longer be chosen."""
     return _devices_were_counted()
+
+
+def get_device_backend(device: Any = None) -> Any:
+    """The backend of a device, or of the default platform."""
+    return get_backend() if device is None else device.client
 
 
 def host_count(backend: Any = None) -> int:
@@ -72,9 +79,9 @@ def expand_platform_alias(platform: str) -> list[str]:
     """The platforms that a name stands for.
 
     >>> expand_platform_alias("gpu"), expand_platform_alias("cpu")
-    (['cuda', 'rocm'], ['cpu'])
+    (['cuda', 'rocm', 'oneapi'], ['cpu'])
     """
-    return ["cuda", "rocm"] if platform == "gpu" else [platform]
+    return ["cuda", "rocm", "oneapi"] if platform == "gpu" else [platform]
 
 
 def using_pjrt_c_api(backend: Any = None) -> bool:

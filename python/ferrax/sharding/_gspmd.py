@@ -22,7 +22,7 @@ class GSPMDSharding(Sharding):
 
     Args:
       devices: the devices.
-      op_sharding: the tiles, as `NamedSharding._to_xla_hlo_sharding` gives them.
+      op_sharding: the tiles, as `NamedSharding._to_xla_hlo_sharding` gives them, or HLO's message of them.
       memory_kind: kind of memory, `None` for the devices' own.
 
     Raises:
@@ -33,12 +33,9 @@ class GSPMDSharding(Sharding):
     GSPMDSharding({replicated}, memory_kind=device)
     """
 
-    def __init__(self, devices: Sequence[Any], op_sharding: HloSharding, *, memory_kind: str | None = None):
+    def __init__(self, devices: Sequence[Any], op_sharding: Any, *, memory_kind: str | None = None):
         if not isinstance(op_sharding, HloSharding):
-            raise NotImplementedError(
-                f"GSPMDSharding takes tiles as NamedSharding._to_xla_hlo_sharding gives them, got {op_sharding!r} of "
-                f"type {type(op_sharding).__name__}"
-            )
+            op_sharding = HloSharding.from_proto(op_sharding)
         self._devices = tuple(devices)
         self._hlo_sharding = op_sharding
         check_memory_kind(self._devices[0].device_kind, memory_kind)

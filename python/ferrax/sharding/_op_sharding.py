@@ -146,6 +146,8 @@ def hlo_sharding_of(message: Any) -> HloSharding:
         kinds = ", ".join(_Type(kind).name for kind in (message.type, *groups))
         raise NotImplementedError(f"HloSharding.from_proto: shardings of kind {kinds} are not there")
     last = bool(message.replicate_on_last_tile_dim or groups)
+    if last and set(message.tile_assignment_dimensions[:-1]) <= {1}:
+        return replicated()
     return HloSharding(
         message.tile_assignment_dimensions,
         message.iota_reshape_dims,

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from ferrax import lax
+from ferrax import lax, numpy
 from ferrax._src._public import names_of
 from ferrax._src._unprovided import unprovided_names
 from ferrax.lax import all_gather
@@ -47,6 +47,24 @@ psum_start = _started(lax.psum)
 def all_gather_invariant(x: Any, axis_name: Any, *, axis: int = 0, tiled: bool = False) -> Any:
     """The rows of a mapped axis, the same on all devices along it."""
     return all_gather(x, axis_name, axis=axis, tiled=tiled, to="invariant")
+
+
+def _position(extreme: Any, x: Any, axis_name: Any) -> Any:
+    """Where along a mapped axis each element is the extreme one; the first place counts."""
+    if isinstance(axis_name, (tuple, list)):
+        raise TypeError(f"the position of an extreme is along one axis, got {axis_name}")
+    place = lax.axis_index(axis_name)
+    return lax.pmin(numpy.where(extreme == x, place, numpy.iinfo(place.dtype).max), axis_name)
+
+
+def pargmin(x: Any, axis_name: Any) -> Any:
+    """Where along a mapped axis each element is least."""
+    return _position(lax.pmin(x, axis_name), x, axis_name)
+
+
+def pargmax(x: Any, axis_name: Any) -> Any:
+    """Where along a mapped axis each element is greatest."""
+    return _position(lax.pmax(x, axis_name), x, axis_name)
 
 
 __getattr__ = unprovided_names(

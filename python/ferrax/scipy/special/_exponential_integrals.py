@@ -209,10 +209,11 @@ def _si(x: Array) -> Array:
 
 @smooth(lambda value, x: lax.cos(x) / x)
 def _ci(x: Array) -> Array:
-    f, g = _auxiliary(x)
-    far = lax.select(x == np.inf, constant(x, 0), f * lax.sin(x) - g * lax.cos(x))
-    near = _EULER_GAMMA + lax.log(lax.abs(x)) + x * x * rational(tables.CI_NEAR, x * x)
-    return lax.select(x < 0, constant(x, np.nan), lax.select(x <= 4, near, far))
+    a = lax.abs(x)
+    f, g = _auxiliary(a)
+    end = lax.select(x > 0, constant(x, 0), constant(x, np.nan))
+    far = lax.select(a == np.inf, end, f * lax.sin(a) - g * lax.cos(a))
+    return lax.select(a <= 4, _EULER_GAMMA + lax.log(a) + x * x * rational(tables.CI_NEAR, x * x), far)
 
 
 @jit
@@ -226,7 +227,7 @@ def sici(x: ArrayLike) -> tuple[Array, Array]:
     Args: as in `expi`.
 
     Returns:
-      Two arrays of the shape of `x`. Ci is -inf at 0 and NaN below.
+      Two arrays of the shape of `x`. Ci is -inf at 0, and the real part of its continuation below: Ci(|x|).
 
     Raises: as in `expi`.
 

@@ -101,14 +101,21 @@ def log_of_share(share: Callable[..., Array], rest: Callable[..., Array], *args:
     return exact(*args) if args[0].dtype.itemsize == 8 else in_single(single, *args)
 
 
+def _from_zero(share: Callable[[Array, Array], Array], at_zero: float, a: Array, x: Array) -> Array:
+    """A share that is constant at 0: its slope there may be infinite, and a tangent of zero times that is NaN."""
+    a, x = broadcast_together(a, x)
+    start = (x == 0) & (a > 0)
+    return where(start, at_zero, share(a, where(start, 1.0, x)))
+
+
 def igamma(a: Array, x: Array) -> Array:
     """Regularized lower incomplete gamma function of arguments that broadcast."""
-    return lax.igamma(*broadcast_together(a, x))
+    return _from_zero(lax.igamma, 0.0, a, x)
 
 
 def igammac(a: Array, x: Array) -> Array:
     """Regularized upper incomplete gamma function of arguments that broadcast."""
-    return lax.igammac(*broadcast_together(a, x))
+    return _from_zero(lax.igammac, 1.0, a, x)
 
 
 def betainc(a: Array, b: Array, x: Array) -> Array:
