@@ -211,12 +211,19 @@ def loops(jax, jnp):
         step = lambda state, _: (moved(*state, inertia), state[0])
         return jax.lax.scan(step, (q, spin), None, length=1000)
 
+    def roots(x):
+        better = lambda s: (s[0] - (s[0] ** 3 - s[1]) / (3 * s[0] ** 2), s[1], s[2] + 1)
+        far = lambda s: (jnp.abs(s[0] ** 3 - s[1]) > 1e-4) & (s[2] < 20)
+        root = lambda r, y: (jax.lax.while_loop(far, better, (r + 0.5, y, 0))[0],) * 2
+        return jax.lax.scan(root, jnp.float32(1), x)
+
     rigid = floats(4, 4), floats(4, 3), np.eye(3, dtype=np.float32) + 0.1 * floats(4, 3, 3)
     weights = 0.1 * floats(64, 256), 0.1 * floats(64, 256, seed=1)
     return {
         "scan of an oscillator, 1000 steps": (oscillator, floats(2)),
         "scan of 4 rigid bodies, 1000 steps": (bodies, *rigid),
         "a step of 4 rigid bodies": (moved, *rigid),
+        "scan of Newton's method until it is near, 1000 steps": (roots, 1 + np.abs(floats(1000))),
         "RNN of 500 steps and 64 units, both ways": (
             both_ways,
             floats(500, 64),

@@ -371,3 +371,27 @@ def test_bounds_that_are_known_are_numbers_without_a_dtype():
         return str([f"{jax.typeof(v)} {float(v)}" for v in found])
 
     assert text(ferrax) == expected(text)
+
+
+UNUSED = {
+    "rows": lambda lax, x: lax.scan(lambda c, p: (c, x.sum()), x[0] / 0, x / 0)[1],
+    "mapped": lambda lax, x: lax.map(lambda p: x.sum(), x / 0, batch_size=2),
+    "carried": lambda lax, x: lax.fori_loop(0, 3, lambda i, c: (c[0] + 1.0, c[1] * 2), (x[0], x[1] / 0))[0],
+    "carried to another": lambda lax, x: lax.fori_loop(
+        0, 3, lambda i, c: (c[1], c[0], c[1] + c[2]), (*x[:2], x[2] / 0)
+    )[0],
+    "in no branch": lambda lax, x: lax.cond(x[0] > 0, lambda y, z: z * 2, lambda y, z: z, x[0] / 0, x[1]),
+    "no steps": lambda lax, x: lax.scan(lambda c, _: (c[::-1], None), (x[0], x[1] / 0)[:1], None, length=0)[0][0],
+}
+
+
+@pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jit"])
+@pytest.mark.parametrize("name", UNUSED)
+def test_what_no_result_needs_has_no_cotangent(name, jitted):
+    def slope(jax):
+        f = jax.grad(lambda x: jax.numpy.sum(UNUSED[name](jax.lax, x)))
+        return (jax.jit(f) if jitted else f)(jax.numpy.array([-2.0, 1.0, 3.0]))
+
+    wanted = expected(slope)
+    assert np.all(np.isfinite(wanted))
+    np.testing.assert_array_equal(slope(ferrax), wanted)

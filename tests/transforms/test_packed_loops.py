@@ -23,6 +23,11 @@ def steps(jax, jnp):
     def rare(x):
         return jnp.tanh(jnp.exp(-jnp.sin(x))) + jnp.log1p(jnp.abs(x))
 
+    def two(i, x):
+        shorter = lambda s: (s[1][::-1] * 0.9, s[0] - 0.1, s[2] + 1)
+        a, b, n = lax.while_loop(lambda s: (s[2] < i) & (s[0][3] < 9), shorter, (x, x * x, 0))
+        return a + lax.cond(n > 2, lambda b: lax.fori_loop(0, n, lambda j, b: b[::-1] + b[j], b), lambda b: -b, b) * 0.1
+
     return {
         "element": (lambda i, x: x * 0.5 + x[i * 3 - 7], x),
         "elements": (lambda i, x: x[k + i] * 0.9 + 1, x),
@@ -46,6 +51,9 @@ def steps(jax, jnp):
         "product": (lambda i, m: m @ m * 0.2 + jnp.dot(m[0], m[1]), m),
         "rolled": (lambda i, x: jnp.roll(x, 3) * 0.9 + x[::-1] * 0.1, x),
         "integers": (lambda i, n: jnp.cumsum(n[(n + i) % 20]) % 1000, np.arange(20, dtype=np.int32) * 7),
+        "while": (lambda i, x: lax.while_loop(lambda x: x[0] < i, lambda x: jnp.roll(x, 1) + 1.5, x * 0.5), x),
+        "steps": (lambda i, m: lax.fori_loop(0, 20, lambda j, m: m @ m * 0.1 + m[j % 5] * 0.01 + j, m * 0.1) * 0.02, m),
+        "of two": (two, x),
         "rarely": (lambda i, x: lax.cond(i % 3 == 1, rare, lambda x: x * 0.9 + 0.1, x), x),
         "nested": (lambda i, x: lax.cond(x[0] > 0, lambda x: lax.cond(i > 3, rare, jnp.cos, x), jnp.sin, x), x),
     }
@@ -76,7 +84,9 @@ def test_condition_of_all_elements(test):
 
 
 @pytest.mark.embedded
-@pytest.mark.parametrize("name", ["element", "elements", "set", "replaced", "any", "running sum", "softmax", "rarely"])
+@pytest.mark.parametrize(
+    "name", ["element", "elements", "set", "replaced", "any", "running sum", "softmax", "rarely", "while"]
+)
 def test_small_arrays_fill_registers(name):
     def text(step, x):
         return ferrax.jit(lambda x: ferrax.lax.fori_loop(0, 9, step, x)).lower(x).as_text("kernels")

@@ -81,6 +81,39 @@ def test_whiles_give_what_jax_gives(body, n, limit, traced):
     both(f, np.int32(limit), x, y)
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    bodies=st.tuples(bodies, bodies, bodies),
+    n=st.sampled_from([None, 1, 3, 8, 21]),
+    trips=st.sampled_from([0, 1, 17, 40]),
+    limit=st.integers(0, 5),
+    deep=st.booleans(),
+)
+def test_inner_loops_give_what_jax_gives(bodies, n, trips, limit, deep):
+    rng = np.random.default_rng(limit)
+    shape = () if n is None else (n,)
+    x, y, z = (rng.normal(size=shape).astype(np.float32) for _ in range(3))
+
+    def f(lib, jnp, limit, x, y, z):
+        lax = lib.lax
+
+        def inner(i, s):
+            again = lambda s: apply(bodies[1], jnp, s) if not deep else lax.fori_loop(0, i % 3, step, tuple(s))
+            step = lambda _, s: tuple(apply(bodies[1], jnp, s))
+            # what changes places, what is read and stays, and a condition on data
+            go = lambda s: (s[0] < limit) & (jnp.sum(s[2]) < 40)
+            return lax.while_loop(go, lambda s: (s[0] + 1, s[2], *again((s[1] + z, *s[3:]))), (i % 4, *s))[1:]
+
+        def outer(i, s):
+            a, b, c = lax.fori_loop(0, trips, lambda j, s: tuple(apply(bodies[0], jnp, (*s[:2], s[2] + 0.01 * j))), s)
+            a, b, c = inner(i, (a, b, c))
+            return tuple(apply(bodies[2], jnp, (b, a, c)))
+
+        return lax.fori_loop(0, 5, outer, (x, y, z))
+
+    both(f, np.int32(limit), x, y, z)
+
+
 def test_nested_loops_with_conditions_that_depend_on_data():
     def f(lib, jnp, n):
         def collatz(start):
