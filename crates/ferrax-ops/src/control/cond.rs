@@ -1,10 +1,10 @@
 //! `cond`: runs one of several programs, chosen by an index (`lax.cond`, `lax.switch`).
 
+use super::known::reached;
 use super::{
     batch_first, check_args, check_results, dims_of, eval_reference, instantiate_all, mask, or, present, split_linear,
     split_operands, spread,
 };
-use super::known::reached;
 use crate::{clamp, select_n};
 use ferrax_base::{Aval, DType, Result, Scalar, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
