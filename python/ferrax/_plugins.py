@@ -120,7 +120,7 @@ def _platform(folder: str) -> str:
 
 #: Seconds that a plugin has to load in a process of its own.
 _PATIENCE = 120.0
-_PROBE = "import sys; from ferrax import _ferrax; _ferrax.answer_probe(*sys.argv[1:])"
+_PROBE = "import sys; sys.path = eval(sys.argv[1]); from ferrax import _ferrax; _ferrax.answer_probe(*sys.argv[2:])"
 
 
 def _cache() -> str:
@@ -132,7 +132,8 @@ def _cache() -> str:
 def install() -> None:
     """Adds the plugins of installed wheels; the first GPU that is there computes when nobody says where."""
     if sys.executable:
-        _ferrax.try_plugins_by([sys.executable, "-c", _PROBE], os.path.join(_cache(), "plugins"), _PATIENCE)
+        command = [sys.executable, "-c", _PROBE, repr(list(map(str, sys.path)))]
+        _ferrax.try_plugins_by(command, os.path.join(_cache(), "plugins"), _PATIENCE)
     if "cuda" in _ferrax.platforms():
         _ferrax.look_for_libraries_in(list(library_folders()))
     chosen = any(f"{prefix}_PLATFORM{end}" in os.environ for prefix in ("FERRAX", "JAX") for end in ("S", "_NAME"))

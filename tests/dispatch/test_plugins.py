@@ -50,6 +50,25 @@ def test_a_library_without_the_entry_point_is_named():
     assert "GetPjrtApi" in "\n".join(refused(_ferrax.__file__))
 
 
+def test_plugins_are_tried_where_the_program_itself_says_where_ferrax_is(tmp_path):
+    # a plugin is tried in another process, which does not know what this one's code put into `sys.path`
+    path = tmp_path / "text.so"
+    path.write_text("not a library")
+    code = f"""
+import sys
+sys.path = {sys.path!r}
+import ferrax as jax
+try:
+    jax.register_plugin("wanted", {str(path)!r})
+    jax.devices("wanted")
+except RuntimeError as e:
+    print(e)
+"""
+    command = [sys._base_executable, "-I", "-c", code]  # which has no packages of its own
+    text = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path).stdout
+    assert str(path) in text and "ModuleNotFoundError" not in text and "ends the process" not in text
+
+
 @pytest.mark.parametrize("name", ["", "with space", "a-b", "ü"])
 def test_names_that_a_platform_cannot_have(name):
     with pytest.raises(ValueError, match="platform's name"):

@@ -332,6 +332,37 @@ def test_classes_and_names_that_libraries_import():
     assert cloud_tpu_init.cloud_tpu_init() is None and cloud_tpu_init.running_in_cloud_tpu_vm is False
 
 
+@pytest.mark.parametrize("library", [ferrax, jax])
+def test_updates_of_types_that_hold_arrays_extend_those_of_arrays(library):
+    # as of a quantity, an array with a unit, whose `x.at[i].set(y)` keeps the unit
+    module = importlib.import_module(f"{library.__name__}._src.numpy.array_methods")
+
+    class Ref(module._IndexUpdateRef):
+        def set(self, values, **kwargs):
+            return [super().set(-values, **kwargs)]
+
+    class Helper(module._IndexUpdateHelper):
+        def __getitem__(self, index):
+            return Ref(self.array, index)
+
+    at = Helper(np.arange(3.0, dtype=np.float32))
+    assert repr(at).startswith("_IndexUpdateHelper(") and repr(at[1]).startswith("_IndexUpdateRef(")
+    assert at[1].index == 1 and at[1].array is at.array
+    (changed,) = at[1].set(5.0, mode="drop")
+    assert isinstance(changed, library.Array) and changed.tolist() == [0, -5, 2]
+    assert at[2].get() == 2 and at[:2].apply(library.numpy.negative).tolist() == [0, -1, 2]
+    for name in ("add", "mul", "multiply", "power", "divide", "subtract", "min", "max"):
+        assert np.array_equal(getattr(at[1:], name)(2.0), getattr(library.numpy.asarray(at.array).at[1:], name)(2.0))
+    with pytest.raises(TypeError):
+        module._IndexUpdateRef("text", 0).set(1)
+
+
+def test_dtypes_in_annotations_take_the_type_of_their_elements():
+    from ferrax._src import typing as private_typing
+
+    assert private_typing.DType is np.dtype and private_typing.DType[np.float32]
+
+
 def test_checkpoints_by_their_other_names():
     from ferrax._src.ad_checkpoint import checkpoint_name3, remat3, saved_residuals
 

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ferrax.typing import Array as Array, ArrayLike as ArrayLike, DTypeLike as DTypeLike, SupportsDType as SupportsDType
 
 
@@ -13,6 +15,7 @@ class DeprecatedArg:
         return "Deprecated"
 
 
-DType = Any
+DType = np.dtype
+ExtendedDType = Any
 DimSize = int | Any
 Shape = Sequence[DimSize]
