@@ -216,3 +216,9 @@ def test_what_takes_the_place_of_nan_is_replaced_in_its_turn():
     for options, wanted in cases:
         for found in both_ways(lambda x, options=options: jnp.nan_to_num(x, **options), x):
             np.testing.assert_array_equal(np.asarray(found), np.float32(wanted))
+
+
+def test_numpy_takes_an_array_for_the_sequence_of_its_rows():
+    x = jnp.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(np.concatenate(x), np.arange(6.0))
+    np.testing.assert_array_equal(np.lexsort(x), [0, 1, 2])

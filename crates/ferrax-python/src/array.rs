@@ -19,7 +19,7 @@ use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyAttributeError, PyNotImplementedError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PySet, PyTuple};
-use pyo3::{ffi, intern};
+use pyo3::{PyTypeInfo, ffi, intern};
 use std::ffi::c_int;
 use std::sync::atomic::AtomicUsize;
 
@@ -764,6 +764,14 @@ impl ArrayImpl {
 /// Adds the array classes to the extension module.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyArray>()?;
+    // SAFETY: the class is this module's, and no class derives from it yet.
+    unsafe {
+        let class = PyArray::type_object_raw(m.py());
+        // the length of a sequence, too: C asks for it by that name (`numpy.concatenate(x)`)
+        if let (Some(sequence), Some(mapping)) = ((*class).tp_as_sequence.as_mut(), (*class).tp_as_mapping.as_ref()) {
+            sequence.sq_length = mapping.mp_length;
+        }
+    }
     m.add_class::<ArrayImpl>()?;
     m.add_class::<KeyArray>()?;
     objects::find_value(m.py())

@@ -168,10 +168,8 @@ impl Translator {
         let mut forms = Vec::new();
         for (index, init) in inner.carried.iter().enumerate() {
             let own: Vec<Val> = cells.iter().filter(|c| c.index == index).map(|c| of(&c.kept)).collect();
-            forms.push(match own.is_empty() {
-                true => init.clone(),
-                false => self.form_of(&inner.body.types[inner.consts.len() + index], own)?,
-            });
+            let ty = &inner.body.types[inner.consts.len() + index];
+            forms.push(if own.is_empty() { init.clone() } else { self.form_of(ty, own)? });
         }
         Some(forms)
     }
