@@ -21,6 +21,9 @@ impl Translator {
     pub fn reduced(&mut self, op: ReduceOp, axes: &[usize], ty: &Type, x: &Form) -> Option<Cells> {
         let [outer, n, inner] = reduce::one_group(&ty.shape, axes)?;
         let join = op.joining()?;
+        if n == 1 {
+            return self.registers(x, outer * inner); // the kernels copy, negative zeros too
+        }
         // Only floats are joined to another result in another order.
         let free = !ty.dtype.is_float() || matches!(op, ReduceOp::Max | ReduceOp::Min);
         let width = reduce::accumulators(n, inner).or(free.then(|| n.next_power_of_two()));
