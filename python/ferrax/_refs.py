@@ -41,6 +41,7 @@ __all__ = [
     "is_all",
     "lent",
     "mode_of_index",
+    "named_axes_only",
     "note_rule",
     "read",
     "recorded",
@@ -181,6 +182,8 @@ class _Local(threading.local):
         self.rules = 0
         #: the newest staging trace with such a call
         self.ruled = 0
+        #: whether the mapped axes in force only have names, as those of a grid do: nothing is mapped over them
+        self.named_only = False
 
 
 _local = _Local()
@@ -396,7 +399,7 @@ def settled(ref: Any, cell: Any, value: Any) -> Any:
 
         value = stop_gradient(value)  # what it holds has no slopes
     try:
-        return _ferrax.value_for_reference(value, cell.born)
+        return _ferrax.value_for_reference(value, cell.born, written=not _local.named_only)
     except ValueError as error:
         what, of = {
             "vmapped": ("vmapped value on an unbatched", "to the vmapped"),
@@ -406,6 +409,16 @@ def settled(ref: Any, cell: Any, value: Any) -> Any:
             f"performing a set/swap operation with {what} array reference of type {ref._aval}. Move the array "
             f"reference to be an argument {of} function?"
         ) from None
+
+
+@contextmanager
+def named_axes_only() -> Iterator[None]:
+    """Mapped axes that are entered in here only have names: references may be written whatever their age."""
+    before, _local.named_only = _local.named_only, True
+    try:
+        yield
+    finally:
+        _local.named_only = before
 
 
 def fitting(ref: Any, name: str, value: Any, shape: Any) -> Any:

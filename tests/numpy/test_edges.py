@@ -222,3 +222,12 @@ def test_numpy_takes_an_array_for_the_sequence_of_its_rows():
     x = jnp.arange(6.0).reshape(2, 3)
     np.testing.assert_array_equal(np.concatenate(x), np.arange(6.0))
     np.testing.assert_array_equal(np.lexsort(x), [0, 1, 2])
+
+
+def test_arrays_are_no_dtypes():
+    x = jnp.ones(2)
+    for f in (lambda: jnp.zeros(2, x), lambda: x.astype(x), lambda: jnp.sum(x, dtype=x), lambda: jnp.asarray(1, x)):
+        with pytest.raises(ValueError, match="Passing an array as a dtype argument is no longer supported"):
+            f()
+    assert jnp.result_type(x, 1) == x.dtype and jnp.finfo(x).bits == 32
+    assert not ferrax.grad(jnp.real)(1 + 2j).weak_type and not ferrax.grad(jnp.imag)(1 + 2j).weak_type

@@ -161,8 +161,8 @@ def test_gradients(text):
 
 @cases(GRADIENTS)
 def test_gradients_under_jit(text):
-    if "unique" in text:
-        return
+    if "unique" in text or "repeat(x, array" in text:
+        return  # shapes that depend on what is traced
     value = lambda package, f, x: package.jit(package.value_and_grad(lambda x: f(x=x)))(x)
     plain = lambda package, f, x: package.value_and_grad(lambda x: f(x=x))(x)
     assert_same(run(ferrax, text, value), run(ferrax, text, plain), text, rtol=3e-5)

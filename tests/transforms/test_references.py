@@ -300,8 +300,9 @@ def test_vmap_does_not_write_to_what_it_closes_over():
         with pytest.raises(Exception, match="vmapped value on an unbatched array reference of type"):
             call(jnp.arange(3.0))
     assert number(ref) == 0
-    ferrax.vmap(lambda x: ref.addupdate(1.0))(jnp.arange(3.0))
-    assert number(ref) == 1
+    with pytest.raises(Exception, match="vmapped value on an unbatched array reference of type"):
+        ferrax.vmap(lambda x: ref.addupdate(1.0))(jnp.arange(3.0))
+    ref.addupdate(1.0)
     # an argument that is not mapped is one of those
     with pytest.raises(Exception, match="vmapped value on an unbatched array reference of type"):
         ferrax.vmap(lambda r, x: r.addupdate(x), (None, 0))(ref, jnp.arange(3.0))
@@ -616,3 +617,29 @@ def test_cotangents_that_nobody_wants_are_not_computed():
     accumulated = ferrax.new_ref(jnp.ones(4))
     pull.with_refs(skip, accumulated, skip)(1.0)
     np.testing.assert_allclose(accumulated[...], 1 + all_of_them[1])
+
+
+@pytest.mark.parametrize("how", ["eager", "jit", "inner jit", "scan", "argument"])
+def test_rows_that_write_a_reference_of_all_rows(how):
+    ref, rows = ferrax.new_ref(jnp.zeros(())), jnp.arange(3.0)
+
+    def write(x, ref=ref):
+        ferrax.ref.addupdate(ref, ..., jnp.ones(()))
+        return x
+
+    def steps(x):
+        return ferrax.lax.scan(lambda c, _: (write(c), None), x, None, length=2)[0]
+
+    runs = {
+        "eager": lambda: ferrax.vmap(write)(rows),
+        "jit": lambda: ferrax.jit(ferrax.vmap(write))(rows),
+        "inner jit": lambda: ferrax.vmap(ferrax.jit(write))(rows),
+        "scan": lambda: ferrax.vmap(steps)(rows),
+        "argument": lambda: ferrax.vmap(write, in_axes=(0, None))(rows, ref),
+    }
+    with pytest.raises(Exception, match="vmapped value on an unbatched array reference"):
+        runs[how]()
+    assert ref[...] == 0
+    # one of each row is its own
+    own = ferrax.vmap(lambda x: write(x, own := ferrax.new_ref(0.0 * x)) + own[...])
+    np.testing.assert_array_equal(own(rows), rows + 1)

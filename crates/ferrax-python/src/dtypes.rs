@@ -165,6 +165,11 @@ pub fn parse(object: &Bound<'_, PyAny>, asker: &str) -> PyResult<Spec> {
     {
         return strong(d);
     }
+    if object.is_instance_of::<crate::array::PyArray>() {
+        return Err(PyValueError::new_err(format!(
+            "Passing an array as a dtype argument is no longer supported (in {asker}); pass its dtype, x.dtype"
+        )));
+    }
     let inner = attribute(object, intern!(py, "dtype"))?;
     if let Some(inner) = &inner
         && let Some(d) = from_descr(inner)?

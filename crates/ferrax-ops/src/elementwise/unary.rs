@@ -618,13 +618,13 @@ macro_rules! part {
 
 part!(
     REAL, real, "real", Real, "Real part of complex numbers.",
-    transpose: |ct: &Value| crate::elementwise::binary::complex(ct, &constant(ct, 0.0)),
+    transpose: |ct: &Value| crate::elementwise::binary::complex(ct, &Value::float(ct.dtype(), 0.0)),
     reference: Scalar::to_f64
 );
 
 part!(
     IMAG, imag, "imag", Imag, "Imaginary part of complex numbers.",
-    transpose: |ct: &Value| crate::elementwise::binary::complex(&constant(ct, 0.0), &neg(ct)?),
+    transpose: |ct: &Value| crate::elementwise::binary::complex(&Value::float(ct.dtype(), 0.0), &neg(ct)?),
     reference: Scalar::imag
 );
 

@@ -8,7 +8,7 @@
 use super::jaxpr::PyClosed;
 use crate::tree::TreeDef;
 use crate::value::{from_value, to_value};
-use ferrax_ir::trace::{TraceId, base, base_id};
+use ferrax_ir::trace::{TraceId, base, base_id, mapping};
 use ferrax_ir::{Jaxpr, Payload, Value};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -193,10 +193,15 @@ fn references_settled(newest: u64) {
 }
 
 /// A value as a reference that was made at the time `clock` can hold it: transformations that began later have no say in
-/// it. Errors where one of them maps it over an axis (`"vmapped"`) or differentiates it (`"differentiated"`).
+/// it. Errors where one of them maps it over an axis (`"vmapped"`) or differentiates it (`"differentiated"`). A value that is
+/// to be written, which every row of one of them writes, is mapped whatever it is.
 #[pyfunction]
-fn value_for_reference(value: &Bound<'_, PyAny>, clock: u64) -> PyResult<Py<PyAny>> {
+#[pyo3(signature = (value, clock, written=false))]
+fn value_for_reference(value: &Bound<'_, PyAny>, clock: u64, written: bool) -> PyResult<Py<PyAny>> {
     let mut v = to_value(value)?;
+    if written && mapping().is_some_and(|t| t.id().0 > clock) {
+        return Err(PyValueError::new_err("vmapped"));
+    }
     while let Value::Tracer(t) = &v {
         if t.trace().id().0 <= clock {
             break;

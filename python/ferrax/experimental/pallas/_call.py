@@ -257,12 +257,16 @@ class _Call:
     def _called(self, args: Sequence[Any], kwargs: Any) -> Any:
         """The kernel's result; it may ask for the sizes of axes of the grid that have names."""
         from ferrax._api import vmap
+        from ferrax._refs import named_axes_only
 
+        if not self.names:
+            return self.kernel(*args, **kwargs)
         kept: list[Any] = []
         call: Callable[[], Any] = lambda: kept.append(self.kernel(*args, **kwargs))
-        for name, size in zip(self.names or (), self.sizes, strict=bool(self.names)):
+        for name, size in zip(self.names, self.sizes, strict=True):
             call = vmap(call, axis_name=name, axis_size=size, out_axes=None)
-        call()
+        with named_axes_only():
+            call()
         return kept[0]
 
     def _traced(self, dtypes: Sequence[Any], scratch_dtypes: Sequence[Any], debug: bool) -> tuple[Any, list[int]]:

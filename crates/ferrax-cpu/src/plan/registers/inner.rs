@@ -51,7 +51,8 @@ impl<'a> Inner<'a> {
             }
             Kind::Scan { body, length, consts, carry, .. } => {
                 let (consts, carried) = x.split_at(*consts);
-                let same = carried.len() == *carry && body.outputs.len() == *carry;
+                let counted = i32::try_from(*length).is_ok();
+                let same = carried.len() == *carry && body.outputs.len() == *carry && counted;
                 let body = constants::fold(body.clone());
                 same.then_some(Inner { body, cond: None, consts, cond_consts: &[], carried, length: *length })
             }
