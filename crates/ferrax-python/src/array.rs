@@ -14,7 +14,7 @@ use crate::rows::Rows;
 use crate::{dlpack, dtypes, host, numpy_interop, objects, sharded, tracer, ufunc};
 use ferrax::numpy as np;
 use ferrax_base::DType;
-use ferrax_ir::{Array, Tracer, Value};
+use ferrax_ir::{Array, Lit, Tracer, Value};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyAttributeError, PyNotImplementedError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -53,9 +53,14 @@ pub fn wrap(py: Python<'_>, value: Value) -> PyResult<Bound<'_, PyAny>> {
         Value::Tracer(t) => tracer::wrap(py, t),
         Value::Lit(l) => match ferrax_ir::trace::made(value).py()? {
             Value::Tracer(t) => tracer::wrap(py, t),
-            _ => wrap_array(py, ferrax::dispatch::scalar_array(&l).py()?),
+            _ => wrap_number(py, &l),
         },
     }
+}
+
+/// The Python object of a number, also where a function is traced.
+pub fn wrap_number<'py>(py: Python<'py>, number: &Lit) -> PyResult<Bound<'py, PyAny>> {
+    wrap_array(py, ferrax::dispatch::scalar_array(number).py()?)
 }
 
 /// The Python object of an array.

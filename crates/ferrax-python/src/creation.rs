@@ -4,7 +4,7 @@
 //! lists that hold arrays or tracers are stacked.
 
 use crate::api::hosted;
-use crate::array::{PyArray, wrap, wrap_array};
+use crate::array::{PyArray, wrap, wrap_number};
 use crate::dtypes;
 use crate::errors::IntoPyResult;
 use crate::interpreter::attribute;
@@ -426,7 +426,7 @@ fn row_type(x: &Bound<'_, PyAny>) -> PyResult<crate::aval::ShapedArray> {
 #[pyfunction]
 fn untraced<'py>(x: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     match x.cast::<PyArray>().ok().and_then(|a| a.get().value.literal()) {
-        Some(number) => wrap_array(x.py(), ferrax::dispatch::scalar_array(&number).py()?),
+        Some(number) => wrap_number(x.py(), &number),
         None => Ok(x.clone()),
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! Read next: `jaxpr.rs`, whose programs have them.
 
-use crate::array::wrap_array;
+use crate::array::wrap_number;
 use crate::aval::ShapedArray;
 use crate::errors::IntoPyResult;
 use crate::value::to_value;
@@ -193,7 +193,7 @@ impl PyLiteral {
     /// The number.
     #[getter]
     fn val(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Ok(wrap_array(py, ferrax::dispatch::scalar_array(&self.0).py()?)?.unbind())
+        Ok(wrap_number(py, &self.0)?.unbind())
     }
 
     /// Shape, dtype and weak type.

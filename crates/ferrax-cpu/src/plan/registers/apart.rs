@@ -50,9 +50,8 @@ impl Planner<'_> {
         let consts = shape.first_carry - shape.consts;
         let mut args: Vec<Form> = (0..consts).map(|k| self.input(k, (cond, k))).collect::<Option<_>>()?;
         args.extend(carried.iter().cloned());
-        let loops = self.t.asm.inner_loops();
-        let Form::Lanes(found) = self.t.graph(cond, &args)?[0] else { return None };
-        (self.t.vector[found as usize] == apart && self.t.asm.inner_loops() == loops).then_some(found)
+        let found = self.t.condition(cond, &args)?;
+        (self.t.vector[found as usize] == apart).then_some(found)
     }
 
     /// Whether all that the loop carries are vectors whose elements stay as they are where they do not go on.

@@ -9,6 +9,7 @@
 use super::cost;
 use super::packed::Places;
 use super::translate::Translator;
+use crate::fused::registers::Part;
 use crate::machine::loops::assemble::{Op, Val};
 use crate::machine::loops::families::{Two, Width};
 use crate::plan::constants;
@@ -98,6 +99,27 @@ impl Translator {
                 Some(Fit::Cells(n))
             }
             _ => None,
+        }
+    }
+
+    /// The cells of a type, each by its first element; `apart` from each other, or as many as registers hold.
+    pub fn parts(&mut self, ty: &Type, apart: bool) -> Option<Vec<(usize, Part)>> {
+        Some(match self.fit(ty)? {
+            Fit::Scalar => vec![(0, Part::One)],
+            Fit::Vector => vec![(0, Part::Turn)],
+            Fit::Cells(n) if apart || self.per(n) == 1 => (0..n).map(|i| (i, Part::One)).collect(),
+            Fit::Cells(n) => self.groups(n).map(|g| (g.start, Part::Few(g.len()))).collect(),
+        })
+    }
+
+    /// The value of a type that has the cells of such parts.
+    pub fn form_of(&mut self, ty: &Type, all: Cells) -> Option<Form> {
+        match self.fit(ty)? {
+            Fit::Cells(n) => {
+                let per = if all.len() == n { 1 } else { self.per(n) };
+                self.packed(n, Form::Cells(all, per))
+            }
+            _ => all.first().copied().map(Form::Lanes),
         }
     }
 

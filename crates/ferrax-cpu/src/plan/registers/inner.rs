@@ -6,13 +6,13 @@
 //! are left out where it does not hold, and then at the end of each.
 //! Read next: `machine/loops/assemble.rs`, which makes instructions of that.
 
-use super::forms::{Fit, Form, passes};
+use super::forms::{Form, passes};
 use super::translate::Translator;
 use crate::fused::registers::Part;
 use crate::machine::loops::assemble::{Kept, Op, Val};
 use crate::machine::loops::families::{One, Two};
 use crate::plan::constants;
-use ferrax_loops::{Graph, Kind, Node, Type};
+use ferrax_loops::{Graph, Kind, Node};
 use std::sync::Arc;
 
 /// The index of a cell that counts steps.
@@ -128,12 +128,19 @@ impl Translator {
         }
     }
 
-    /// Whether the condition holds for carried values, in every lane. Registers are too few for a loop inside of it.
+    /// Whether the condition holds for carried values, in every lane.
     fn goes_on(&mut self, inner: &Inner, carried: &[Form]) -> Option<Val> {
-        let (loops, mut args) = (self.asm.inner_loops(), inner.cond_consts.to_vec());
+        let mut args = inner.cond_consts.to_vec();
         args.extend(carried.iter().cloned());
-        let Form::Lanes(found) = self.graph(inner.cond.as_ref()?, &args)?[0] else { return None };
-        (!self.vector[found as usize] && self.asm.inner_loops() == loops).then_some(found)
+        let found = self.condition(inner.cond.as_ref()?, &args)?;
+        (!self.vector[found as usize]).then_some(found)
+    }
+
+    /// The flag that a loop's condition makes. Registers are too few for a loop inside of it.
+    pub fn condition(&mut self, cond: &Graph, args: &[Form]) -> Option<Val> {
+        let loops = self.asm.inner_loops();
+        let Form::Lanes(found) = self.graph(cond, args)?[0] else { return None };
+        (self.asm.inner_loops() == loops).then_some(found)
     }
 
     /// Gives what changes its places, where its first values go.
@@ -144,7 +151,7 @@ impl Translator {
             if passes(&inner.body, index, param) {
                 continue;
             }
-            for (element, part) in self.parts(&inner.body.types[param])? {
+            for (element, part) in self.parts(&inner.body.types[param], false)? {
                 let first = self.part(init, element, part)?;
                 cells.push(self.cell((index, element, part), first)?);
             }
@@ -170,26 +177,8 @@ impl Translator {
         for (index, init) in inner.carried.iter().enumerate() {
             let own: Vec<Val> = cells.iter().filter(|c| c.index == index).map(|c| of(&c.kept)).collect();
             let ty = &inner.body.types[inner.consts.len() + index];
-            forms.push(if own.is_empty() { init.clone() } else { self.form_of(ty, own)? });
+            forms.push(if own.is_empty() { init.clone() } else { self.form_of(ty, own.into())? });
         }
         Some(forms)
-    }
-
-    /// The cells of a type, each by its first element.
-    fn parts(&mut self, ty: &Type) -> Option<Vec<(usize, Part)>> {
-        Some(match self.fit(ty)? {
-            Fit::Scalar => vec![(0, Part::One)],
-            Fit::Vector => vec![(0, Part::Turn)],
-            Fit::Cells(n) if self.per(n) == 1 => (0..n).map(|i| (i, Part::One)).collect(),
-            Fit::Cells(n) => self.groups(n).map(|g| (g.start, Part::Few(g.len()))).collect(),
-        })
-    }
-
-    /// The value of a type that has these cells.
-    fn form_of(&mut self, ty: &Type, all: Vec<Val>) -> Option<Form> {
-        Some(match self.fit(ty)? {
-            Fit::Cells(n) => Form::Cells(all.into_iter().collect(), self.per(n)),
-            _ => Form::Lanes(*all.first()?),
-        })
     }
 }

@@ -23,7 +23,7 @@ use crate::machine::loops::families::{self, Access, Two, Width};
 use crate::plan::constants;
 use crate::simd::{self, Isa};
 use ferrax_loops::{Graph, Kind, Node, Type, ValueId};
-use forms::{Fit, Form, MOST_CELLS, Style, passes};
+use forms::{Form, MOST_CELLS, Style, passes};
 pub(crate) use lines::lines;
 use ranges::{counted, counter};
 use rustc_hash::FxHashSet;
@@ -179,16 +179,9 @@ impl<'g> Planner<'g> {
         in_memory: bool,
         mut one: impl FnMut(&mut Self, usize, Part) -> Option<Val>,
     ) -> Option<Form> {
-        Some(match self.t.fit(ty)? {
-            Fit::Scalar => Form::Lanes(one(self, 0, Part::One)?),
-            Fit::Vector => Form::Lanes(one(self, 0, Part::Turn)?),
-            Fit::Cells(n) => {
-                let per = if in_memory && ty.dtype.is_bool() { 1 } else { self.t.per(n) };
-                let part = |i: usize| if per == 1 { Part::One } else { Part::Few(per.min(n - i)) };
-                let all = (0..n).step_by(per).map(|i| one(self, i, part(i))).collect::<Option<_>>()?;
-                self.t.packed(n, Form::Cells(all, per))?
-            }
-        })
+        let parts = self.t.parts(ty, in_memory && ty.dtype.is_bool())?;
+        let all = parts.into_iter().map(|(i, part)| one(self, i, part)).collect::<Option<_>>()?;
+        self.t.form_of(ty, all)
     }
 
     fn array(&mut self, ty: &Type, index: usize, carried: bool) -> Form {
