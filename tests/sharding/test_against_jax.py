@@ -15,8 +15,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 import both
 import expressions
 
-from tests.support import on_xla
-
 #: What ferrax gives where it differs from JAX on purpose: see docs/differences.md.
 OWN = {
     # devices of ferrax can be pickled
@@ -59,18 +57,12 @@ def agree(a: object, b: object, placed: bool = True) -> bool:
     return a == b
 
 
-#: What XLA's engine has a defect in: a second call of a function without results, of arrays over several devices.
-NOT_ON_XLA = tuple(line for line in expressions.ARRAYS if "peeking(f))" in line)
-
-
 def shown(line: str) -> str:
     return line[:100]
 
 
 @pytest.mark.parametrize("line", [*expressions.OBJECTS, *expressions.ARRAYS, *expressions.MAPPED], ids=shown)
 def test_values(line, answers):
-    if line in NOT_ON_XLA and on_xla():
-        pytest.skip("a second call of a function without results is an InternalError there")
     want, got = answers[0][line], answers[1][line]
     if line in OWN:
         assert got == OWN[line] and got != want
