@@ -106,6 +106,7 @@ pub(crate) fn plan(graph: Arc<Graph>, donation: Donation<'_>, machine: bool) -> 
     let graph = if machine { checked(passes::rolls(graph))? } else { graph };
     let graph = checked(passes::hoist(graph))?;
     let graph = if machine { checked(passes::hoist(checked(passes::ahead(graph))?))? } else { graph };
+    let graph = if machine { checked(passes::words(graph))? } else { graph };
     let graph = if machine { checked(passes::idle(graph))? } else { graph };
     let graph = if machine { checked(passes::any(graph))? } else { graph };
     let graph = if machine { checked(passes::few(graph))? } else { graph };

@@ -1,6 +1,7 @@
 //! Passes over the kernel graph that every engine with kernels of its own needs.
 //!
-//! Fourteen rewrite a graph: [`ahead`](ahead()), [`any`](any()), [`few`](few()), [`fold_transpositions`], [`fractions`](fractions()), [`paddings`](paddings()), [`hoist`], [`holes`](holes()), [`idle`](idle()), [`rolls`](rolls()), [`split_states`], [`on_parts`], [`recompute`], [`spread_counts`]. [`mod@segments`] cuts programs for engines whose
+//! Fifteen rewrite a graph: [`ahead`](ahead()), [`any`](any()), [`few`](few()), [`fold_transpositions`], [`fractions`](fractions()), [`paddings`](paddings()), [`hoist`], [`holes`](holes()), [`idle`](idle()), [`rolls`](rolls()), [`split_states`], [`on_parts`], [`recompute`], [`spread_counts`],
+//! [`words`](words()). [`mod@segments`] cuts programs for engines whose
 //! own cannot call the host. [`order`] finds which nodes run together and where
 //! each value's elements are; what an engine's kernels take, it asks a [`Target`]. No pass changes a bit of a result:
 //! nodes compute the same from the same operands wherever they stand; but for `holes`, which leaves zeros out of sums.
@@ -26,6 +27,7 @@ pub mod states;
 pub mod sums;
 pub mod transpositions;
 pub mod view;
+pub mod words;
 
 pub use ahead::ahead;
 pub use any::any;
@@ -42,6 +44,7 @@ pub use rolls::rolls;
 pub use segments::segments;
 pub use states::split_states;
 pub use transpositions::fold_transpositions;
+pub use words::words;
 
 use crate::{Builder, Graph, Kind, Node, ReduceOp, Type, ValueId};
 use ferrax_base::DType;

@@ -55,6 +55,7 @@ pub enum Op {
     /// A handler on registers 0 and 1.
     CallTwo {
         code: Handler,
+        imm: u64,
         lanes: u16,
         d: Val,
         a: Val,
@@ -650,9 +651,9 @@ impl Assembler {
                 self.bring(i, a, None);
                 self.call(code, imm, lanes, d);
             }
-            Op::CallTwo { code, lanes, d, a, b } => {
+            Op::CallTwo { code, imm, lanes, d, a, b } => {
                 self.bring(i, a, Some(b));
-                self.call(code, 0, lanes, d);
+                self.call(code, imm, lanes, d);
             }
             Op::Read { access, pointer, mask, stride, d } => {
                 let r = self.target(ops, i, d, &[]);

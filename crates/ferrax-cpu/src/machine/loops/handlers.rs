@@ -3,12 +3,14 @@
 //! every other path. The first operand field of an instruction says how many lanes are of use. Rules for the jump at
 //! the end are those of `machine/handler.rs`. Here are those for lanes of 4 bytes; `wide.rs` has those for 8.
 
+use super::assemble::PLACE;
 use super::families::Width;
 use super::wide;
 use crate::elementwise::{
     comparisons, float_binary, float_power, float_unary, integer_binary, integer_power, integer_unary, wrapping_pow,
 };
-use crate::machine::handler::{Handler, Lane, none};
+use crate::library::random;
+use crate::machine::handler::{Handler, Instr, Lane, none};
 use crate::math::integer::{divisions, divisor};
 use crate::math::single;
 use ferrax_base::DType;
@@ -261,6 +263,48 @@ macro_rules! running_of {
             }
         })
     };
+}
+
+/// Compiles a body over the lanes of registers 0 and 1, and of the places from one on that the immediate names.
+macro_rules! with_places {
+    ($name:ident, $V:ty, $abi:literal, $features:literal, $body:ident, $L:ty) => {
+        $crate::machine::handler::function!($name, $V, $abi, $features, |pc, p, o, e, start, a| {
+            let mut x: [$L; size_of::<$V>() / size_of::<$L>()] = core::mem::transmute(a[0]);
+            let y: [$L; size_of::<$V>() / size_of::<$L>()] = core::mem::transmute(a[1]);
+            let places = p.cast::<u8>().cast_mut().add((*pc).imm as usize);
+            $body(places, &mut x, &y);
+            a[0] = core::mem::transmute::<[$L; size_of::<$V>() / size_of::<$L>()], $V>(x);
+            $crate::machine::handler::jump!($V, pc.add(1), p, o, e, start, a)
+        });
+    };
+}
+
+/// The blocks of the Threefry cipher that registers 0 and 1 and the keys in two places make: the first word of each; the
+/// second one is left in the place after these.
+pub fn cipher() -> Handler {
+    #[inline(always)]
+    unsafe fn body<const N: usize>(places: *mut u8, x: &mut [u32; N], y: &[u32; N]) {
+        // SAFETY: the places are in the loop's memory, each has a register's lanes.
+        unsafe {
+            let [k0, k1] = [0, PLACE].map(|at| places.add(at as usize).cast::<[u32; N]>().read());
+            let mut z = [0; N];
+            for i in 0..N {
+                (x[i], z[i]) = random::block(k0[i], k1[i], x[i], y[i]);
+            }
+            places.add(2 * PLACE as usize).cast::<[u32; N]>().write(z);
+        }
+    }
+    crate::machine::handler::sets!([with_places] body, u32)
+}
+
+/// What is in a place.
+pub fn from_place() -> Handler {
+    #[inline(always)]
+    unsafe fn body<const N: usize>(places: *mut u8, x: &mut [u32; N], _: &[u32; N]) {
+        // SAFETY: the place is in the loop's memory.
+        *x = unsafe { places.cast::<[u32; N]>().read() };
+    }
+    crate::machine::handler::sets!([with_places] body, u32)
 }
 
 /// The running sum or product of floats in register 0 after what register 1 says, and where that is not the last one

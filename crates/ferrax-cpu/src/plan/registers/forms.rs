@@ -138,6 +138,7 @@ impl Translator {
                 Kind::Switch(branches) => map.extend(self.switch(branches, &x)?),
                 Kind::Scan { length, .. } if *length <= MOST_TURNS => map.extend(self.turns(g, node, &x)?),
                 Kind::Scan { .. } | Kind::While { .. } => map.extend(self.inner(node, &x)?),
+                Kind::Threefry2x32 => map.extend(self.cipher(g.ty(node.first), &x)?),
                 _ if node.results != 1 => return None,
                 _ => map.push(self.form(g, node, &x)?),
             }

@@ -93,7 +93,8 @@ fn lane_of(g: &Graph, node: &Node) -> Option<usize> {
     let known = match &node.kind {
         Const(_) | Dense(_) | Iota(_) | Reshape | Broadcast(_) | Transpose(_) | Slice(_) | Rev(_) | Concat(_) => true,
         Pad(_) | Reduce { .. } | Dot(_) | Gather(_) | Scatter { .. } | DynamicSlice | DynamicUpdateSlice => true,
-        Cumulative { .. } | ArgReduce { .. } => true,
+        Cumulative { .. } | ArgReduce { .. } | Threefry2x32 => true,
+        Bitcast => g.ty(node.inputs[0]).dtype.size() == g.ty(node.first).dtype.size(),
         Scan { length, .. } => (1..=MOST_TURNS).contains(length),
         Switch(_) | Call(_) => true,
         kind => kind.is_elementwise(),

@@ -2,6 +2,7 @@
 
 mod apart;
 mod cells;
+mod cipher;
 mod forms;
 mod indexed;
 mod inner;
@@ -238,8 +239,7 @@ impl<'g> Planner<'g> {
 
     /// Whether an element in memory is a `bool`, or a lane as it is.
     fn whole_lanes(&self, ty: &Type) -> bool {
-        let d = ty.dtype;
-        self.t.lanes(d).is_some() && (d.is_bool() || d.size() == self.t.lane.bytes())
+        ty.dtype.is_bool() || self.t.whole(ty.dtype)
     }
 
     /// Whether an operand stays in memory if it is only read and written at an index.

@@ -140,7 +140,7 @@ impl Translator {
         }
         let of = |i: usize| g.ty(node.inputs[i]);
         match &node.kind {
-            kind if kind.is_elementwise() => {
+            kind if kind.is_elementwise() || matches!(kind, Kind::Bitcast) => {
                 let each = self.groups(n).enumerate();
                 each.map(|(k, _)| {
                     let x: SmallVec<[Val; 4]> = x.iter().map(|f| f.nth(k)).collect::<Option<_>>()?;

@@ -105,6 +105,11 @@ impl Translator {
         handlers::lanes(d, self.lane)
     }
 
+    /// Whether values of a dtype fill their lanes.
+    pub fn whole(&self, d: DType) -> bool {
+        self.lanes(d).is_some() && d.size() == self.lane.bytes()
+    }
+
     /// A constant in every lane, by its bits.
     pub fn constant(&mut self, bits: u64) -> Val {
         let bits = self.lane.bits(bits);
@@ -255,7 +260,7 @@ impl Translator {
 
     /// A handler on so many lanes of two values, which makes `d`.
     pub fn call_on(&mut self, (code, lanes): (Handler, u16), (a, b): (Val, Val), d: Val) -> Option<Val> {
-        self.emit(Op::CallTwo { code, lanes, d, a, b }, d)
+        self.emit(Op::CallTwo { code, imm: 0, lanes, d, a, b }, d)
     }
 
     fn call(&mut self, code: Handler, imm: u64, a: Val) -> Option<Val> {
@@ -272,6 +277,8 @@ impl Translator {
             Kind::Const(s) => Some(self.constant(bits(*s))),
             Kind::Dense(bytes) if out.size() == 1 => Some(self.constant(bits(Scalar::from_bytes(out.dtype, bytes)))),
             Kind::Reshape | Kind::Broadcast(_) | Kind::Barrier => Some(x[0]),
+            // A lane is its bits, whatever they say.
+            Kind::Bitcast if self.whole(d(0)) && self.whole(out.dtype) => Some(x[0]),
             Kind::Unary(op) => self.unary(*op, d(0), x[0]),
             Kind::Binary(op) => self.binary(*op, d(0), x[0], x[1]),
             Kind::Compare(op) => self.compare(*op, d(0), x[0], x[1]),
