@@ -75,13 +75,9 @@ fn inside(kind: &Kind) -> Kind {
             cond_consts: *cond_consts,
             body_consts: *body_consts,
         },
-        Kind::Scan { body, length, reverse, consts, carry } => Kind::Scan {
-            body: body_in_words(body),
-            length: *length,
-            reverse: *reverse,
-            consts: *consts,
-            carry: *carry,
-        },
+        Kind::Scan { body, length, reverse, consts, carry } => {
+            Kind::Scan { body: body_in_words(body), length: *length, reverse: *reverse, consts: *consts, carry: *carry }
+        }
         Kind::Switch(branches) => Kind::Switch(branches.iter().map(body_in_words).collect()),
         Kind::Call(body) => Kind::Call(body_in_words(body)),
         kind => kind.clone(),
@@ -121,13 +117,7 @@ fn push(b: &mut Builder, g: &Graph, node: &Node, x: &[ValueId]) -> SmallVec<[Val
 }
 
 /// The results of a node that works on words as on keys.
-fn rule(
-    b: &mut Builder,
-    g: &Graph,
-    node: &Node,
-    x: &[ValueId],
-    results: &[Type],
-) -> Option<SmallVec<[ValueId; 4]>> {
+fn rule(b: &mut Builder, g: &Graph, node: &Node, x: &[ValueId], results: &[Type]) -> Option<SmallVec<[ValueId; 4]>> {
     let result = results.first()?;
     let of_keys = g.ty(node.first).dtype.is_key();
     let rank = g.ty(node.first).shape.len();

@@ -282,16 +282,18 @@ macro_rules! with_places {
 /// The blocks of the Threefry cipher that registers 0 and 1 and the keys in two places make: the first word of each; the
 /// second one is left in the place after these.
 pub fn cipher() -> Handler {
+    const SECOND: usize = PLACE as usize;
+    const THIRD: usize = 2 * SECOND;
     #[inline(always)]
     unsafe fn body<const N: usize>(places: *mut u8, x: &mut [u32; N], y: &[u32; N]) {
         // SAFETY: the places are in the loop's memory, each has a register's lanes.
         unsafe {
-            let [k0, k1] = [0, PLACE].map(|at| places.add(at as usize).cast::<[u32; N]>().read());
+            let (k0, k1) = (places.cast::<[u32; N]>().read(), places.add(SECOND).cast::<[u32; N]>().read());
             let mut z = [0; N];
             for i in 0..N {
                 (x[i], z[i]) = random::block(k0[i], k1[i], x[i], y[i]);
             }
-            places.add(2 * PLACE as usize).cast::<[u32; N]>().write(z);
+            places.add(THIRD).cast::<[u32; N]>().write(z);
         }
     }
     crate::machine::handler::sets!([with_places] body, u32)

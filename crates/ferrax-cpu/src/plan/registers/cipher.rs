@@ -17,22 +17,16 @@ impl Translator {
             return None;
         }
         let n = ty.size();
-        let count = match self.fit(ty)? {
-            Fit::Cells(n) => self.groups(n).count(),
-            _ => 1,
-        };
-        let mut made: [Cells; 2] = Default::default();
-        for k in 0..count {
-            let words: Vec<Val> = x.iter().map(|f| f.nth(k)).collect::<Option<_>>()?;
-            let [a, b] = self.blocks(&words)?;
-            made[0].push(a);
-            made[1].push(b);
+        if !matches!(self.fit(ty)?, Fit::Cells(_)) {
+            let words: Vec<Val> = x.iter().map(Form::lanes).collect::<Option<_>>()?;
+            return Some(self.blocks(&words)?.map(Form::Lanes));
         }
-        let whole = |cells: Cells| match self.fit(ty) {
-            Some(Fit::Cells(_)) => Form::Cells(cells, self.per(n)),
-            _ => Form::Lanes(cells[0]),
-        };
-        Some(made.map(whole))
+        let mut made: [Cells; 2] = Default::default();
+        for k in 0..self.groups(n).count() {
+            let words: Vec<Val> = x.iter().map(|f| f.nth(k)).collect::<Option<_>>()?;
+            made.iter_mut().zip(self.blocks(&words)?).for_each(|(all, v)| all.push(v));
+        }
+        Some(made.map(|cells| Form::Cells(cells, self.per(n))))
     }
 
     /// The cipher of one register of each word.

@@ -55,7 +55,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    fn lanes(&self) -> Option<Val> {
+    pub fn lanes(&self) -> Option<Val> {
         match self {
             Form::Lanes(v) => Some(*v),
             _ => None,
@@ -139,6 +139,7 @@ impl Translator {
                 Kind::Scan { length, .. } if *length <= MOST_TURNS => map.extend(self.turns(g, node, &x)?),
                 Kind::Scan { .. } | Kind::While { .. } => map.extend(self.inner(node, &x)?),
                 Kind::Threefry2x32 => map.extend(self.cipher(g.ty(node.first), &x)?),
+                Kind::Linalg(op) => map.extend(self.matrices(*op, g, node, &x)?),
                 _ if node.results != 1 => return None,
                 _ => map.push(self.form(g, node, &x)?),
             }

@@ -6,7 +6,7 @@
 //! loops. Read next: `mod.rs`, which plans the step.
 
 use super::forms::MOST_TURNS;
-use super::{plan, step_cost};
+use super::{matrices, plan, step_cost};
 use ferrax_base::DType;
 use ferrax_loops::passes::{NOTHING, live_nodes, rewritten};
 use ferrax_loops::{Builder, Graph, Kind, Node, Type, ValueId};
@@ -94,6 +94,7 @@ fn lane_of(g: &Graph, node: &Node) -> Option<usize> {
         Const(_) | Dense(_) | Iota(_) | Reshape | Broadcast(_) | Transpose(_) | Slice(_) | Rev(_) | Concat(_) => true,
         Pad(_) | Reduce { .. } | Dot(_) | Gather(_) | Scatter { .. } | DynamicSlice | DynamicUpdateSlice => true,
         Cumulative { .. } | ArgReduce { .. } | Threefry2x32 => true,
+        Linalg(op) => matrices::are_small(*op, g, node),
         Bitcast => g.ty(node.inputs[0]).dtype.size() == g.ty(node.first).dtype.size(),
         Scan { length, .. } => (1..=MOST_TURNS).contains(length),
         Switch(_) | Call(_) => true,

@@ -7,6 +7,7 @@ mod forms;
 mod indexed;
 mod inner;
 mod lines;
+mod matrices;
 mod packed;
 mod ranges;
 mod shapes;
@@ -360,7 +361,7 @@ fn step_cost(kind: &Kind) -> f64 {
         Kind::While { cond, body, .. } => 80.0 + 2.0 * (most_cells(cond) + most_cells(body)),
         Kind::Scan { body, length, .. } => 80.0 + *length as f64 * most_cells(body),
         Kind::Switch(branches) => 80.0 + branches.iter().map(|b| most_cells(b)).sum::<f64>() / branches.len() as f64,
-        Kind::Reduce { .. } | Kind::Dot(_) | Kind::Gather(_) | Kind::Scatter { .. } => 80.0,
+        Kind::Reduce { .. } | Kind::Dot(_) | Kind::Gather(_) | Kind::Scatter { .. } | Kind::Linalg(_) => 80.0,
         kind if kind.is_elementwise() => 5.0,
         _ => 30.0,
     }

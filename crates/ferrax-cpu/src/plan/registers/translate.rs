@@ -300,7 +300,7 @@ impl Translator {
         }
     }
 
-    fn unary(&mut self, op: UnaryOp, d: DType, x: Val) -> Option<Val> {
+    pub fn unary(&mut self, op: UnaryOp, d: DType, x: Val) -> Option<Val> {
         let lanes = self.lanes(d)?;
         match (op, lanes) {
             (UnaryOp::Not, _) if d.is_bool() => {
