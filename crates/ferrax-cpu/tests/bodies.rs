@@ -6,6 +6,7 @@ use common::{Array, Rng, cases};
 use ferrax_base::{Arg, Buffer, DType, Scalar, Shape};
 use ferrax_cpu::Program;
 use ferrax_loops::kind::{Bytes, CompareOp, PadConfig, SliceDims};
+use ferrax_loops::linalg::LinalgOp;
 use ferrax_loops::{
     BinaryOp, Builder, DotDims, GatherDims, Gathering, Graph, IndexMode, Kind, ReduceOp, ScatterDims, ScatterOp, Type,
     UnaryOp, ValueId,
@@ -71,7 +72,7 @@ impl Body<'_> {
     }
 
     fn step(&mut self) {
-        let made = match self.rng.below(20) {
+        let made = match self.rng.below(23) {
             0..=3 => self.arithmetic(),
             4..=6 => self.rearranged(),
             7 | 8 => self.read(),
@@ -84,6 +85,9 @@ impl Body<'_> {
             16 => self.taken(),
             17 => self.put(),
             18 => self.turns(),
+            19 => self.drawn(),
+            20 => self.bits(),
+            21 => self.factored(),
             _ => self.moved(),
         };
         self.values.extend(made.filter(|&v| self.b.ty(v).size() <= 64));
@@ -110,6 +114,63 @@ impl Body<'_> {
             self.b.push_many(kind, &[start, xs], &[scalar.clone(), stacked(&row, length), stacked(&scalar, length)]);
         self.values.push(made[0]);
         Some(made[1 + self.rng.below(2)])
+    }
+
+    /// Random bits: keys are words for all, or for each.
+    fn drawn(&mut self) -> Option<ValueId> {
+        if self.width > 0 {
+            return None;
+        }
+        let n = pick(self.rng, &[1, 1, 2, 3, 5, 16, 21]);
+        let ty = Type::new(DType::U32, &[n]);
+        let words: Vec<ValueId> = (0..4)
+            .map(|i| if i < 2 && self.rng.below(2) == 0 { self.scalar(DType::U32) } else { self.of_type(&ty) })
+            .collect();
+        let made = self.b.push_many(Kind::Threefry2x32, &words, &[ty.clone(), ty]);
+        self.values.push(made[1]);
+        Some(made[0])
+    }
+
+    /// The bits of integers as floats, or of other integers.
+    fn bits(&mut self) -> Option<ValueId> {
+        let from = pick(self.rng, [&[DType::I32, DType::U32][..], &[DType::I64]][self.width]);
+        let to = pick(self.rng, [&[DType::F32, DType::I32, DType::U32][..], &[DType::F64, DType::I64]][self.width]);
+        let x = self.value(Some(from));
+        let shape = self.shape(x);
+        Some(self.b.push(Kind::Bitcast, &[x], Type::new(to, &shape)))
+    }
+
+    /// Factors of small matrices, and solutions with them.
+    fn factored(&mut self) -> Option<ValueId> {
+        let d = DTYPES[self.width][0];
+        let (n, batch) = (1 + self.rng.below(4), pick(self.rng, &[None, None, Some(2)]));
+        let of = |d: DType, rest: &[usize]| Type::new(d, &batch.iter().chain(rest).copied().collect::<Vec<usize>>());
+        let square = of(d, &[n, n]);
+        let a = self.of_type(&square);
+        // Rows that differ.
+        let grid = self.b.iota(d, &square.shape, square.shape.len() - 1 - self.rng.below(2));
+        let a = if self.rng.below(4) > 0 { self.b.binary(BinaryOp::Sub, grid, a) } else { a };
+        Some(match self.rng.below(4) {
+            0 => self.b.push(Kind::Linalg(LinalgOp::Cholesky), &[a], square),
+            1 => {
+                let order = of(DType::I32, &[n]);
+                let made = self.b.push_many(Kind::Linalg(LinalgOp::Lu), &[a], &[square, order.clone(), order.clone()]);
+                self.values.extend(&made[1..]);
+                let count = Kind::Linalg(LinalgOp::PivotsToPermutation);
+                let pivots = if self.rng.below(2) == 0 { made[1] } else { self.of_type(&order) };
+                let again = self.b.push(count, &[pivots], order);
+                self.values.push(again);
+                made[0]
+            }
+            _ => {
+                let mut flag = || self.rng.below(2) == 0;
+                let (lower, transpose, unit) = (flag(), flag(), flag());
+                let op = LinalgOp::TriangularSolve { left: true, lower, transpose, conjugate: false, unit };
+                let b = of(d, &[n, 1 + self.rng.below(3)]);
+                let right = self.of_type(&b);
+                self.b.push(Kind::Linalg(op), &[a, right], b)
+            }
+        })
     }
 
     fn arithmetic(&mut self) -> Option<ValueId> {
