@@ -72,7 +72,7 @@ impl Body<'_> {
     }
 
     fn step(&mut self) {
-        let made = match self.rng.below(23) {
+        let made = match self.rng.below(24) {
             0..=3 => self.arithmetic(),
             4..=6 => self.rearranged(),
             7 | 8 => self.read(),
@@ -88,6 +88,7 @@ impl Body<'_> {
             19 => self.drawn(),
             20 => self.bits(),
             21 => self.factored(),
+            22 => self.repeated(),
             _ => self.moved(),
         };
         self.values.extend(made.filter(|&v| self.b.ty(v).size() <= 64));
@@ -520,6 +521,35 @@ impl Body<'_> {
             self.b.push(kind, &[x, indices, update], ty)
         };
         None
+    }
+
+    /// A loop of a few steps over a value.
+    fn repeated(&mut self) -> Option<ValueId> {
+        if self.depth > 1 {
+            return None;
+        }
+        let (x, fixed) = (self.value(None), self.value(None));
+        let (count, ty) = (Type::new(DType::I32, &[]), self.b.ty(x).clone());
+        let mut cond = Builder::new([count.clone(), ty.clone()]);
+        let (i, limit) = (cond.params().next()?, cond.scalar(Scalar::from_i64(DType::I32, self.rng.below(4) as i64)));
+        let more = cond.compare(CompareOp::Lt, i, limit);
+        let cond = Arc::new(cond.finish(&[more]));
+        let b = Builder::new([self.b.ty(fixed).clone(), count.clone(), ty.clone()]);
+        let p: Vec<ValueId> = b.params().collect();
+        let values = vec![p[0], p[2]];
+        let (depth, width) = (self.depth + 1, self.width);
+        let mut inner = Body { rng: self.rng, b, values, arrays: Vec::new(), fixed: 0, depth, width };
+        (0..3).for_each(|_| inner.step());
+        let next = inner.of_type(&ty);
+        let one = inner.b.scalar(Scalar::from_i64(DType::I32, 1));
+        let up = inner.b.binary(BinaryOp::Add, p[1], one);
+        let body = Arc::new(inner.b.finish(&[up, next]));
+        let (start, four) = (self.scalar(DType::I32), self.b.scalar(Scalar::from_i64(DType::I32, 4)));
+        let start = self.b.binary(BinaryOp::Rem, start, four);
+        let kind = Kind::While { cond, body, cond_consts: 0, body_consts: 1 };
+        let made = self.b.push_many(kind, &[fixed, start, x], &[count, ty]);
+        self.values.push(made[0]);
+        Some(made[1])
     }
 
     /// A choice among bodies over some values and all arrays.
