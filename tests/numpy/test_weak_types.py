@@ -151,6 +151,26 @@ def test_operands_by_name(name):
         f(1.0)
 
 
+def types_of_numbers(jax):
+    """Types of functions of two numbers or of one, weak and strong ones, NumPy's and arrays."""
+    jnp = jax.numpy
+    numbers = [True, 1, 0.5, 1j, np.int8(1), np.float16(1), np.float64(1), np.complex128(1), np.int64(3)]
+    numbers += [jnp.int8(1), jnp.bfloat16(1), jnp.asarray(1), jnp.asarray(0.5), jnp.asarray(1j), jnp.array(True)]
+    pairs = [(x, y) for x in numbers for y in numbers]
+    out = {n: [outcome(getattr(jnp, n), *p) for p in pairs] for n in ("gcd", "lcm", "logaddexp", "logaddexp2")}
+    out["round"] = [outcome(jnp.round, x, d) for x in [*numbers, jnp.full((2,), 0.5)] for d in (0, 1)]
+    out["angle"] = [outcome(jnp.angle, x) for x in [*numbers, jnp.ones(2, "float16")]]
+    return out
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_types_of_numbers(wide):
+    with ferrax.enable_x64(wide):
+        want, got = expected(types_of_numbers), types_of_numbers(ferrax)
+    for name, types_ in want.items():
+        assert got[name] == types_, name
+
+
 def test_operand_by_name():
     assert ours.trunc(x=1.5) == 1 and ours.iscomplex(x=1j) and ours.isreal(x=1.0)
     with pytest.raises(TypeError, match="positional-only"):

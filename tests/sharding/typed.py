@@ -545,6 +545,18 @@ import re
 a, b = put(ones(8, 2), "x"), put(ones(8, 2))
 for f in (lambda a, b: a * 2, lambda a, b: a + b, lambda a, b: jnp.maximum(b, a) / 3):
     print(re.findall(r"sdy.sharding_constraint %\\S+ (.*)", jax.jit(f).lower(a, b).as_text()))
+### primitives of hijax see types when they are compiled @E((2,), ("x",))
+class Twice(importlib.import_module(jax.__name__ + ".experimental.hijax").VJPHiPrimitive):
+    def __init__(self, aval):
+        self.in_avals, self.out_aval, self.params = (aval,), aval, {}
+        super().__init__()
+    def expand(self, x):
+        print(ty(x))
+        return jax.shard_map(lambda x: x * 2, out_specs=self.out_aval.sharding.spec)(x)
+twice = lambda x: Twice(jax.typeof(x))(x)
+for f in (twice, jax.jit(twice), jax.jit(lambda x: jax.lax.scan(lambda c, _: (twice(c), None), x, None, 2)[0])):
+    x = f(put(ones(8, 2), "x"))
+    print(ty(x), np.asarray(x).sum())
 """
 
 

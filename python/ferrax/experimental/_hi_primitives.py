@@ -32,6 +32,7 @@ from ferrax.dtypes import issubdtype
 from ferrax.extend.core._traces import trace_at_work
 from ferrax.interpreters.mlir import lower_fun, register_lowering
 from ferrax.interpreters.partial_eval import dce_rules
+from ferrax.sharding._typed import settled
 
 __all__ = ["GradAccum", "Mapped", "NullAccum", "VJPHiPrimitive"]
 
@@ -327,7 +328,15 @@ call_hi_primitive_p = Primitive("call_hi_primitive")
 call_hi_primitive_p.multiple_results = True
 call_hi_primitive_p.def_impl(lambda *leaves, _prim: _prim._expanded(*leaves))
 call_hi_primitive_p.def_effectful_abstract_eval(lambda *_, _prim: (list(_prim.out_avals_flat), _prim.effects))
-register_lowering(call_hi_primitive_p, lower_fun(lambda *leaves, _prim: _prim._expanded(*leaves)))
+
+
+def _lowered(*leaves: Any, _prim: VJPHiPrimitive) -> list[Any]:
+    """The operation in a compiled program, where types have lost what explicit axes divide, as `expand` sees it."""
+    spreads = (getattr(a, "_spread", 0) for a in _prim.in_avals_flat)
+    return _prim._expanded(*(settled(x, s) if s else x for x, s in zip(leaves, spreads, strict=True)))
+
+
+register_lowering(call_hi_primitive_p, lower_fun(_lowered))
 
 
 def _batched(axis_data: Any, leaves: Any, dims: Any, *, _prim: VJPHiPrimitive) -> Any:

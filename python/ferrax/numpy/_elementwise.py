@@ -19,7 +19,7 @@ from ferrax._one_program import one_program
 from ferrax._rust import implemented_by
 from ferrax._shapes import broadcast_shapes
 from ferrax.custom_derivatives import custom_jvp
-from ferrax.dtypes import extended, issubdtype
+from ferrax.dtypes import extended, issubdtype, result_type
 from ferrax.numpy import _reductions
 from ferrax.numpy._args import (
     Array,
@@ -68,8 +68,8 @@ def _all_weak(*args: ArrayLike) -> bool:
 
 
 def _weak_number(*args: ArrayLike) -> bool:
-    """Whether every argument is a weakly typed number; constants beside arrays make their results strongly typed."""
-    return _all_weak(*args) and all(np.ndim(x) == 0 for x in args)  # type: ignore[arg-type]
+    """Whether numbers are promoted to a weak type; constants beside arrays make their results strongly typed."""
+    return all(np.ndim(x) == 0 for x in args) and result_type(*args, return_weak_type_flag=True)[1]  # type: ignore[arg-type]
 
 
 @implemented_by(_ferrax.numpy.divmod)
@@ -162,7 +162,8 @@ def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     x, y = _inexact_pair("logaddexp", x1, x2)
     out = _logaddexp(x, y)
-    return with_weak_type(out, _all_weak(x1, x2)) if dtype_kind(out.dtype) == "c" else out
+    weak = _weak_number(x1, x2) or (out.ndim > 0 and _all_weak(x1, x2))
+    return with_weak_type(out, weak) if dtype_kind(out.dtype) == "c" else out
 
 
 @one_program()
@@ -287,7 +288,8 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
         return _round_even(x)
     wide = cast(x, np.float32) if x.dtype.itemsize < 4 else x
     result = _round_decimal(wide, decimals)
-    return cast(result, x.dtype) if result.dtype != x.dtype else result
+    result = cast(result, x.dtype) if result.dtype != x.dtype else result
+    return with_weak_type(result, True) if x.weak_type and not x.ndim else result
 
 
 def _round_decimal(x: Array, decimals: int) -> Array:
@@ -358,12 +360,11 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     Array([ 90., 180.], dtype=float32)
     """
     z = to_array("angle", z)
-    if not is_inexact(z.dtype):
-        z = cast(z, default_float())
     if dtype_kind(z.dtype) == "c":
         real, imag = lax.real(z), lax.imag(z)
     else:
-        real, imag = with_weak_type(z, False), lax.full_like(z, 0)
+        real = with_weak_type(z if z.ndim and is_inexact(z.dtype) else cast(z, default_float()), False)
+        imag = lax.full_like(real, 0)
     result = lax.atan2(imag, real)
     result = result * asarray(180 / np.pi, result.dtype) if deg else result
     # A weakly typed number stays one where it is complex, an array where it is not turned to degrees.

@@ -59,7 +59,7 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
             np.asarray, values, "The error occurred because of argument 'x' of jnp.bincount. "
             "To avoid this error, pass a static `length` argument.",
         ))  # fmt: skip
-        length = max(minlength, int(host.max()) + 1 if host.size else 0)
+        length = max(minlength, max(int(host.max()), 0) + 1 if host.size else 0)
     else:
         length = static_int(length, "The error occurred because of argument 'length' of jnp.bincount.")
     if weights is None:

@@ -388,7 +388,7 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
     x = asarray(filt) if not isinstance(filt, (list, tuple)) else asarray(np.asarray(filt))
     host = np.asarray(concrete_or_error(np.asarray, x, "Error arose in the `filt` argument of trim_zeros()"))
     axes = normalize_axes(axis, x.ndim)
-    places = np.nonzero(host)
+    places = np.nonzero(host) if host.ndim else ()
     for i in axes:
         low = int(places[i].min()) if places[i].size else x.shape[i]
         high = int(places[i].max()) + 1 if places[i].size else low

@@ -83,6 +83,7 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
     no_out("jnp.take", out)
     require("take", a, indices)
     x, index = asarray(a), asarray(indices)
+    index = cast(index, default_int()) if dtype_kind(index.dtype) == "b" else index
     if dtype_kind(index.dtype) not in "iu":
         raise TypeError(f"jnp.take requires integer indices, got an index array of dtype {index.dtype}.")
     if axis is None:
