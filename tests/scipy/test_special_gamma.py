@@ -4,6 +4,7 @@ import importlib.util
 import pathlib
 import re
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -347,6 +348,16 @@ def test_betainc_of_extreme_parameters(a, b, x):
             want = scipy_special.betainc(p, q, y)
             assert float(sp.betainc(p, q, y)) == pytest.approx(want, rel=2e-13 if max(a, b) < 1e9 else 1e-10)
             assert all(np.isfinite(float(g)) for g in ferrax.grad(sp.betainc, (0, 1, 2))(p, q, y))
+
+
+@pytest.mark.parametrize("b", [100.0, 1000.0, 1e4, 1e6])
+@pytest.mark.parametrize("a", [0.0, -0.5, -1.5, -20.25, 1e-30, 0.5])
+def test_beta_of_a_large_number_and_one_that_is_not(a, b):
+    with ferrax.enable_x64(True):
+        want = float(mpmath.beta(a, b)) if a else np.inf
+        assert float(sp.beta(a, b)) == pytest.approx(want, rel=1e-14)
+        assert float(sp.beta(b, a)) == float(sp.beta(a, b))
+    assert float(sp.beta(-0.0, b)) == -np.inf
 
 
 @pytest.mark.parametrize(

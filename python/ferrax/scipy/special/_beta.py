@@ -42,7 +42,7 @@ def _root_power(number: Array, total: Array, lost: Array, exponent: Array) -> Ar
 @smooth(lambda value, a, b: value * _log_slope(a, b), lambda value, a, b: value * _log_slope(b, a))
 def _beta(a: Array, b: Array) -> Array:
     low, high = where(a < b, a, b), where(a < b, b, a)
-    both, one = low >= 10, (low > 0) & (high >= 100)
+    both, one = low >= 10, (high >= 100) & (low + high >= 20)
     # two large parameters: B = √(2π total / (a b)) (a/total)^a (b/total)^b, and Stirling's corrections
     big_low = where(both, low, 20.0)
     big_high = where(one | both, high, 200.0)

@@ -17,8 +17,6 @@ use std::sync::Arc;
 
 /// Elements of a value at most.
 const MOST_ELEMENTS: usize = 128;
-/// The same of a loop that is part of a line.
-const MOST_CARRIED: usize = 16;
 /// What the steps of a line cost at least, each by itself (`step_cost`), and what a kernel of elementwise ones does.
 const LEAST: f64 = 150.0;
 const KERNEL: f64 = 40.0;
@@ -84,11 +82,6 @@ fn lane(d: DType) -> Option<usize> {
     matches!(d, DType::F32 | DType::U32 | DType::F64 | DType::I64 | DType::U64).then(|| d.size())
 }
 
-/// Whether the values of a loop in a line are small enough.
-fn has_few(g: &Graph) -> bool {
-    g.types.iter().all(|ty| ty.size() <= MOST_CARRIED)
-}
-
 /// Bytes of the lanes that a node needs, 0 if any do; `None` if it does not fit.
 fn lane_of(g: &Graph, node: &Node) -> Option<usize> {
     use Kind::*;
@@ -104,16 +97,13 @@ fn lane_of(g: &Graph, node: &Node) -> Option<usize> {
         Linalg(op) => matrices::are_small(*op, g, node),
         Bitcast => g.ty(node.inputs[0]).dtype.size() == g.ty(node.first).dtype.size(),
         Scan { length, .. } if (1..=MOST_TURNS).contains(length) => true,
-        // Loops of their own run in vectors, and on threads.
-        Scan { body, length, carry, .. } => *length > 0 && body.outputs.len() == *carry && has_few(body),
-        While { cond, body, .. } => has_few(cond) && has_few(body),
+        Scan { body, .. } | While { body, .. } => return loop_lane(g, node, body),
         Switch(_) | Call(_) => true,
         kind => kind.is_elementwise(),
     };
     let inner: SmallVec<[&Graph; 2]> = match &node.kind {
         Scan { body, .. } | Call(body) => SmallVec::from_iter([&**body]),
         Switch(branches) => branches.iter().map(|b| &**b).collect(),
-        While { cond, body, .. } => SmallVec::from_iter([&**cond, &**body]),
         _ => SmallVec::new(),
     };
     let own = node.inputs.iter().copied().chain(node.outputs()).map(small);
@@ -121,6 +111,13 @@ fn lane_of(g: &Graph, node: &Node) -> Option<usize> {
     let all: SmallVec<[usize; 8]> = all.collect::<Option<_>>().filter(|_| known)?;
     let widest = all.iter().copied().max().unwrap_or(0);
     all.iter().all(|&own| own == 0 || own == widest).then_some(widest)
+}
+
+/// The same for a loop that has no vectors: those run in registers of their own, and arrays that are written stay in memory.
+fn loop_lane(g: &Graph, node: &Node, body: &Graph) -> Option<usize> {
+    let own = plan(g, node).filter(|own| own.elements == 1 && own.arrays.is_empty())?;
+    let asks = node.inputs.iter().map(|&v| g.ty(v)).chain(&body.types).any(|ty| lane(ty.dtype).is_some());
+    Some(if asks { own.lane.bytes() } else { 0 })
 }
 
 struct Lines<'a> {
