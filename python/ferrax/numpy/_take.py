@@ -83,8 +83,10 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
     no_out("jnp.take", out)
     require("take", a, indices)
     x, index = asarray(a), asarray(indices)
-    if dtype_kind(index.dtype) not in "iu":
-        raise TypeError(f"jnp.take requires integer indices, got an index array of dtype {index.dtype}.")
+    if dtype_kind(index.dtype) == "b":
+        index = index.astype(np.int32)
+    elif dtype_kind(index.dtype) not in "iu":
+        raise ValueError(f"jnp.take: indices must have an integer type, got {index.dtype}.")
     if axis is None:
         x, axis = lax.reshape(x, (x.size,)), 0
     axis = normalize_axis(axis, x.ndim)
