@@ -384,7 +384,7 @@ def scale_and_translate(
     x, sizes = _image("scale_and_translate", image, shape)
     method = _method(method)
     if method is ResizeMethod.NEAREST:
-        raise ValueError("scale_and_translate does not support the nearest method")
+        raise ValueError("Nearest neighbor resampling is not currently supported for scale_and_translate.")
     axes = tuple(normalize_axis(axis, x.ndim) for axis in spatial_dims)
     scales, places = to_array("scale_and_translate", scale), to_array("scale_and_translate", translation)
     for name, value in (("scale", scales), ("translation", places)):

@@ -199,7 +199,7 @@ def test_methods():
         (ValueError, "no pixels", lambda x: ours.resize(x[:0], (4, 2), "linear")),
         (ValueError, "no pixels", lambda x: ours.resize(x[:0], (4, 2), "nearest")),
         (TypeError, "requires ndarray or scalar", lambda x: ours.resize([[1.0, 2.0]], (1, 4), "linear")),
-        (ValueError, "nearest", lambda x: move(x, method="nearest")),
+        (ValueError, "Nearest neighbor resampling", lambda x: move(x, method="nearest")),
         (ValueError, "out of bounds", lambda x: move(x, axes=(0, 2))),
         (ValueError, "twice", lambda x: move(x, axes=(0, 0))),
         (ValueError, "one entry for each", lambda x: move(x, scale=jnp.ones(1))),

@@ -587,3 +587,50 @@ def test_helpers_of_vectorize():
     from ferrax._src.numpy import vectorize as ours
 
     assert list(map(str, _helpers_of_vectorize(ours))) == list(map(str, _helpers_of_vectorize(theirs)))
+
+
+def test_functions_made_alike_of_one_function_are_equal():
+    made = [jnp.frompyfunc(abs, 1, 1) for _ in range(2)]
+    assert made[0] == made[1] and hash(made[0]) == hash(made[1])
+    assert made[0] != jnp.frompyfunc(abs, 1, 1, identity=0) and made[0] != jnp.logaddexp
+    assert jnp.logaddexp != jnp.add and jnp.add != jnp.logaddexp
+    with pytest.raises(AttributeError, match="__name__"):
+        jnp.frompyfunc(1, 2, 1)
+
+
+def test_take_by_booleans_and_by_floats():
+    x = jnp.arange(3) + 5
+    np.testing.assert_array_equal(jnp.take(x, jnp.array([True, False])), [6, 5])
+    with pytest.raises(ValueError, match="indices must have an integer type"):
+        jnp.take(x, 1.0)
+
+
+def test_variance_of_complex_numbers_in_a_real_dtype_is_refused():
+    with pytest.raises(ValueError, match="does not yet support real dtype parameters when computing the variance"):
+        jnp.var(jnp.array([1j]), dtype=float)
+
+
+def test_cond_takes_no_other_keywords():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'linear'"):
+        ferrax.lax.cond(True, lambda x: x, lambda x: x, 1.0, linear=(False,))
+
+
+_QUERY = jnp.ones((1, 2, 2, 3))
+_NARROW = _QUERY.astype(jnp.bfloat16)
+
+
+@pytest.mark.parametrize(
+    ("operands", "options", "words"),
+    [
+        ((_QUERY, _NARROW, _NARROW), {}, "query dtype should be bfloat16, but got float32"),
+        ((_QUERY, _QUERY, _NARROW), {}, "value dtype should be float32, but got bfloat16"),
+        ((_QUERY, _QUERY, _QUERY[:, :1]), {}, r"value shape should be \[1, 2, 2, 3\]: but got \(1, 1, 2, 3\)"),
+        ((_QUERY,) * 3, {"mask": jnp.ones((1, 1, 2, 2))}, "mask dtype should be bool, but got float32"),
+        ((_QUERY,) * 3, {"query_seq_lengths": jnp.array([1, 2])}, r"query_seq_lengths shape should be \[1\]"),
+        ((_QUERY,) * 3, {"key_value_seq_lengths": jnp.array([1.0])}, "key_value_seq_lengths dtype should be int32"),
+        ((_QUERY,) * 3, {"key_value_seq_lengths": 1}, "key_value_seq_lengths ndim should be 1, but got 0"),
+    ],
+)
+def test_attention_refuses_operands_of_other_types(operands, options, words):
+    with pytest.raises(ValueError, match=words):
+        ferrax.nn.dot_product_attention(*operands, **options)

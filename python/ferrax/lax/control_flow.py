@@ -596,7 +596,7 @@ def _plain(tree: Any) -> bool:
     return not any(isinstance(x, _ferrax.Tracer) for x in tree_util.tree_leaves(tree))
 
 
-def cond(pred: Any, true_fun: Any, false_fun: Any, *operands: Any, operand: Any = _NO_OPERAND, **linear: Any) -> Any:
+def cond(pred: Any, true_fun: Any, false_fun: Any, *operands: Any, operand: Any = _NO_OPERAND) -> Any:
     """Applies `true_fun` if `pred` holds, else `false_fun`.
 
     Args:
@@ -605,7 +605,6 @@ def cond(pred: Any, true_fun: Any, false_fun: Any, *operands: Any, operand: Any 
       false_fun: function of the operands with a result of the same type.
       *operands: arguments of the functions, pytrees.
       operand: a single operand by name, for compatibility.
-      **linear: accepted for compatibility (`linear=`).
 
     Returns:
       The result of the function that was chosen. Under `vmap` over `pred` rows are selected; a function with a loop or
@@ -617,9 +616,6 @@ def cond(pred: Any, true_fun: Any, false_fun: Any, *operands: Any, operand: Any 
     """
     import ferrax.numpy as jnp
 
-    unknown = set(linear) - {"linear"}
-    if unknown:
-        raise TypeError(f"cond() got an unexpected keyword argument {sorted(unknown)[0]!r}")
     if operand is not _NO_OPERAND:
         operands = (operand, *operands)
     if not (callable(true_fun) and callable(false_fun)):

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 import ferrax.numpy as jnp
 from ferrax import lax
 from ferrax._narrow import limits
@@ -70,7 +72,10 @@ def dot_product_attention(
     query, key, value = (to_array("dot_product_attention", x, i) for i, x in enumerate((query, key, value)))
     shape = query.shape
     query, key, value, bias, mask = (_with_batch(x) for x in (query, key, value, bias, mask))
-    _check(query, key, value, bias, mask)
+    query_seq_lengths, key_value_seq_lengths = (
+        None if x is None else jnp.asarray(x) for x in (query_seq_lengths, key_value_seq_lengths)
+    )
+    _check(query, key, value, bias, mask, query_seq_lengths, key_value_seq_lengths)
     if scale is None:
         features = query.shape[-1]
         scale = 1 / jnp.sqrt(features) if is_symbolic_dim(features) else 1 / math.sqrt(features)
@@ -91,7 +96,7 @@ def dot_product_attention(
     weights = softmax(logits, axis=-1).astype(key.dtype)
     result = jnp.einsum("BKGTS,BSKH->BTKGH", weights, value)
     if query_seq_lengths is not None:
-        valid = jnp.arange(targets)[None, :] < jnp.asarray(query_seq_lengths)[:, None]
+        valid = jnp.arange(targets)[None, :] < query_seq_lengths[:, None]
         result = result * valid[:, :, None, None, None].astype(result.dtype)
     result = result.reshape(batch, targets, heads, features).reshape(shape)
     if not return_residual:
@@ -108,27 +113,39 @@ def _with_batch(x):
     return jnp.expand_dims(x, tuple(range(4 - x.ndim))) if x.ndim < 4 else x
 
 
-def _check(query, key, value, bias, mask):
+def _check(query, key, value, bias, mask, query_lengths, key_lengths):
     """Raises ValueError where the operands do not go together."""
-    for name, x in (("query", query), ("key", key), ("value", value), ("bias", bias), ("mask", mask)):
-        if x is not None and x.ndim != 4:
-            raise ValueError(f"dot_product_attention: {name} must have at most 4 axes, got shape {x.shape}")
-    batch, targets, heads, features = query.shape
-    if key.shape != value.shape:
-        raise ValueError(f"dot_product_attention: key has shape {key.shape}, value has {value.shape}")
-    if key.shape[0] != batch or key.shape[3] != features:
-        raise ValueError(f"dot_product_attention: query has shape {query.shape}, key has {key.shape}")
-    if heads % key.shape[2]:
+    if key.ndim != 4:
+        raise ValueError(f"key ndim should be 4, but got {key.ndim}")
+    batch, sources, groups, features = key.shape
+    int32 = np.dtype(np.int32)
+    wanted = {
+        "value": (value, [batch, sources, groups, features], key.dtype),
+        "query": (query, [batch, -1, -1, features], key.dtype),
+        "mask": (mask, [-1] * 4, np.dtype(bool)),
+        "bias": (bias, [-1] * 4, None),
+        "query_seq_lengths": (query_lengths, [batch], int32),
+        "key_value_seq_lengths": (key_lengths, [batch], int32),
+    }
+    for name, (x, shape, dtype) in wanted.items():
+        if x is None:
+            continue
+        if x.ndim != len(shape):
+            raise ValueError(f"{name} ndim should be {len(shape)}, but got {x.ndim}")
+        if dtype is not None and x.dtype != dtype:
+            advice = "; pass it as bias to add it" if name == "mask" else ""
+            raise ValueError(f"{name} dtype should be {dtype}, but got {x.dtype}{advice}")
+        if any(want not in (-1, have) for have, want in zip(x.shape, shape)):
+            raise ValueError(f"{name} shape should be {shape}: but got {x.shape}")
+    targets, heads = query.shape[1:3]
+    if heads % groups:
         raise ValueError(
-            "dot_product_attention: the number of query heads must be a multiple of the number of key heads, got "
-            f"{heads} and {key.shape[2]}"
+            f"The number of query heads must be a multiple of key/value heads, but got {heads} vs {groups}"
         )
-    full = (batch, heads, targets, key.shape[1])
+    full = (batch, heads, targets, sources)
     for name, x in (("bias", bias), ("mask", mask)):
         if x is not None and any(have not in (1, want) for have, want in zip(x.shape, full)):
             raise ValueError(f"dot_product_attention: {name} of shape {x.shape} does not broadcast to {full}")
-    if mask is not None and mask.dtype != jnp.bool_:
-        raise ValueError(f"dot_product_attention: mask must be boolean, got {mask.dtype}; pass it as bias to add it")
 
 
 def _grouped(x, heads, groups):
@@ -149,9 +166,9 @@ def _mask(mask, targets, sources, heads, groups, is_causal, query_lengths, key_l
         left, right = window
         parts.append(((rows <= columns + left) & (rows >= columns - right))[None, None, None])
     if query_lengths is not None:
-        parts.append((rows[None] < jnp.asarray(query_lengths)[:, None, None])[:, None, None])
+        parts.append((rows[None] < query_lengths[:, None, None])[:, None, None])
     if key_lengths is not None:
-        parts.append((columns[None] < jnp.asarray(key_lengths)[:, None, None])[:, None, None])
+        parts.append((columns[None] < key_lengths[:, None, None])[:, None, None])
     if not parts:
         return None
     allowed = parts[0]

@@ -51,7 +51,9 @@ def scaled_matmul(
     lhs, rhs, lhs_scales, rhs_scales = map(jnp.asarray, (lhs, rhs, lhs_scales, rhs_scales))
     for name, x in (("lhs", lhs), ("rhs", rhs), ("lhs_scales", lhs_scales), ("rhs_scales", rhs_scales)):
         if x.ndim != 3:
-            raise ValueError(f"scaled_matmul: {name} must have 3 axes, got shape {x.shape}")
+            raise ValueError(
+                f"scaled_matmul requires all inputs to be 3-dimensional arrays; {name} has shape {x.shape}"
+            )
     if lhs.shape[0] != rhs.shape[0] or lhs.shape[2] != rhs.shape[2]:
         raise ValueError(f"scaled_matmul: lhs has shape {lhs.shape}, rhs has {rhs.shape}")
     product = jnp.einsum(

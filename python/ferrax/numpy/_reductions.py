@@ -471,8 +471,8 @@ def _variance(name, a, axis, dtype, out, ddof, keepdims, where, mean_, correctio
     axes = normalize_axes(axis, x.ndim, f"axis argument to jnp.{name}().")
     if dtype is not None and dtype_kind(x.dtype) == "c" and dtype_kind(np.dtype(dtype)) != "c":
         raise ValueError(
-            f"jnp.{name} of a complex array with the real dtype {np.dtype(dtype)} is not defined: "
-            "pass a complex dtype, or take the real part first."
+            f"jax.numpy.{name} does not yet support real dtype parameters when computing the variance of an array of "
+            "complex values: pass a complex dtype, or take the real part first."
         )
     compute, result = mean_dtypes(x.dtype, dtype)
     if result != canonicalize_dtype(result) or dtype_kind(result) not in "fc":

@@ -85,7 +85,7 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
     x, index = asarray(a), asarray(indices)
     index = cast(index, default_int()) if dtype_kind(index.dtype) == "b" else index
     if dtype_kind(index.dtype) not in "iu":
-        raise TypeError(f"jnp.take requires integer indices, got an index array of dtype {index.dtype}.")
+        raise ValueError(f"jnp.take: indices must have an integer type, got {index.dtype}.")
     if axis is None:
         x, axis = lax.reshape(x, (x.size,)), 0
     axis = normalize_axis(axis, x.ndim)

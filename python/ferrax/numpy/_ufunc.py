@@ -72,6 +72,7 @@ class ufunc(metaclass=_UfuncMeta):
         self.__name__ = name or func.__name__
         self.__doc__ = func.__doc__ or type(self).__doc__
         self._function, self._call = func, func if call is None else call
+        self._scalar = func
         self._reduce, self._accumulate, self._at, self._reduceat = reduce, accumulate, at, reduceat
 
     _func = property(lambda self: self._function)
@@ -83,11 +84,14 @@ class ufunc(metaclass=_UfuncMeta):
     def __repr__(self) -> str:
         return f"<jnp.ufunc '{self.__name__}'>"
 
+    def _key(self) -> tuple[Any, ...]:
+        return self._scalar, self.__name__, self.identity, self.nin, self.nout, self.nargs
+
     def __hash__(self) -> int:
-        return hash((self._func, self.__name__, self.nin, self.nout))
+        return hash(self._key())
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ufunc) and (self._func, self.nin, self.nout) == (other._func, other.nin, other.nout)
+        return type(other) is type(self) and self._key() == other._key()
 
     def __call__(self, *args: ArrayLike, out: None = None, where: None = None) -> Any:
         if out is not None:
@@ -338,7 +342,9 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: An
     """
     from ferrax.numpy import _functional  # few programs have it loaded
 
-    return ufunc(_functional.vectorize(func), nin, nout, name=getattr(func, "__name__", "f"), identity=identity)
+    made = ufunc(_functional.vectorize(func), nin, nout, name=func.__name__, identity=identity)
+    made._scalar = func
+    return made
 
 
 def _sum(a, axis=0, dtype=None, keepdims=False, initial=None, where=None):

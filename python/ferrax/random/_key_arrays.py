@@ -115,7 +115,7 @@ class KeyArray:
 
     def __iter__(self) -> Iterator[KeyArray]:
         if not self.shape:
-            raise TypeError("iteration over a 0-d array")
+            raise TypeError("iteration over a 0-d key array")
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, index: Any) -> KeyArray:
