@@ -84,7 +84,7 @@ def test_keys_are_values():
     np.testing.assert_array_equal(random.key_data(random.clone(key)), random.key_data(key))
     assert repr(key) == "Array((), dtype=key<rbg>) overlaying:\n[0 0 0 0]"
     assert [random.bits(k) for k in keys] == [random.bits(keys[i]) for i in range(4)]
-    with pytest.raises(TypeError, match="iteration over a 0-d array"):
+    with pytest.raises(TypeError, match="iteration over a 0-d key array"):
         iter(key)
     for convert in (np.asarray, np.array, lambda x: np.stack([x]), lambda x: np.asarray(x, "uint32")):
         for array in (key, keys):
