@@ -412,7 +412,8 @@ impl Executable {
         let elsewhere = !place.device.on_cpu() && args.iter().any(|a| a.device() != place.device);
         let sharded = self.is_sharded(place);
         let places = if sharded { self.places.find(args.iter().map(|a| sharded::of_array(a)), place) } else { None };
-        let several = sharded && (!place.device.on_cpu() || places.is_none_or(|all| all.iter().any(|to| !to.device.on_cpu())));
+        let several =
+            sharded && (!place.device.on_cpu() || places.is_none_or(|all| all.iter().any(|to| !to.device.on_cpu())));
         if elsewhere || several {
             return Ok(false);
         }

@@ -191,7 +191,7 @@ impl Translator {
     ) -> Option<Vec<Val>> {
         let n = b.len() / columns;
         let at = |i: usize, k: usize| if transpose { a[k * n + i] } else { a[i * n + k] };
-        let row = |step: usize| if lower != transpose { step } else { n - 1 - step };
+        let row = |step: usize| if lower == transpose { n - 1 - step } else { step };
         for step in 0..n {
             let i = row(step);
             for k in (0..step).map(row) {
