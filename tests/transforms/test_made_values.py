@@ -90,3 +90,36 @@ def test_values_are_known_where_they_are_asked_for():
         kept = []
         ferrax.jit(lambda x: (kept.append(jnp.asarray(1.0)), x)[1])(1.0)
         kept[0] + 1
+
+
+def closed_over(jax):
+    """How many constants the programs have that a traced function makes of others, and whether these are traced."""
+    jnp, found, results = jax.numpy, {}, []
+
+    def f(x):
+        number, data = jnp.array(2.0), jnp.array([1.0, 2.0])
+        programs = {
+            "a number": lambda y: y + number,
+            "data": lambda y: y + data,
+            "both": lambda y: y * number + data - number,
+            "in a jitted function": lambda y: jax.jit(lambda y: y + number)(y),
+            "in a loop": lambda y: jax.lax.fori_loop(0, 3, lambda i, c: c * number + data, y),
+            "in a branch": lambda y: jax.lax.cond(y.sum() > 0, lambda y: y + number, lambda y: y * number, y),
+            "as a result": lambda y: number,
+        }
+        for name, g in programs.items():
+            closed = jax.make_jaxpr(g)(x)
+            found[name] = [isinstance(c, jax.core.Tracer) for c in closed.consts]
+            results.append(jax.core.eval_jaxpr(closed.jaxpr, closed.consts, x)[0])
+        return results
+
+    values = jax.jit(f)(jnp.ones(2))
+    return found, [np.asarray(v) for v in values]
+
+
+def test_programs_that_are_seen_have_them_as_constants():
+    found, values = closed_over(ferrax)
+    want, wanted = expected(closed_over)
+    assert found == want
+    for got, value in zip(values, wanted, strict=True):
+        np.testing.assert_array_equal(got, value)

@@ -164,10 +164,12 @@ impl Tracer {
         Arc::as_ptr(&self.0) as usize
     }
 
-    /// The number that it stands for in a program that is being recorded.
+    /// The number that it stands for in a program that is being recorded, unless it is to be seen as a constant.
     pub fn literal(&self) -> Option<Lit> {
         match self.payload() {
-            Payload::Staged(Atom::Lit(l)) if self.trace().is_live() => Some(*l),
+            Payload::Staged(Atom::Lit(l)) if self.trace().is_live() && self.trace().id() >= Showing::since() => {
+                Some(*l)
+            }
             _ => None,
         }
     }
@@ -259,6 +261,32 @@ pub fn leave(before: Before) {
     let left = BASE.with_borrow_mut(|b| b.split_off(before.depth.min(b.len())));
     CURRENT.set(before.current);
     drop(left); // not while the list is borrowed: a trace may be the host's
+}
+
+thread_local! {
+    /// The newest trace in force that shows constants.
+    static SHOWING: Cell<TraceId> = const { Cell::new(TraceId(0)) };
+}
+
+/// While it lives, a program is recorded that shows the constants it has: numbers from outside of it are among them.
+pub struct Showing(TraceId);
+
+impl Showing {
+    /// Puts a trace that shows them in force, on this thread.
+    pub fn from(trace: TraceId) -> Self {
+        Showing(SHOWING.replace(trace))
+    }
+
+    /// The newest one in force: what belongs to an older trace is outside.
+    pub fn since() -> TraceId {
+        SHOWING.get()
+    }
+}
+
+impl Drop for Showing {
+    fn drop(&mut self) {
+        SHOWING.set(self.0);
+    }
 }
 
 /// Puts a staging trace in force on this thread until dropped.

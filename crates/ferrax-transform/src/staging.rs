@@ -8,7 +8,7 @@
 
 use ferrax_base::scopes::Scoped;
 use ferrax_base::{Aval, ErrorKind, Result, Source, config, error};
-use ferrax_ir::trace::{BaseGuard, leaked};
+use ferrax_ir::trace::{BaseGuard, Showing, leaked};
 use ferrax_ir::{
     Array, Atom, DebugInfo, Eqn, Jaxpr, JaxprRef, Lit, Mapped, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value,
     Values, Var, bind, spread,
@@ -80,6 +80,8 @@ impl Staging {
                 _ => Err(error!(Internal, "a staging trace met a foreign tracer")),
             },
             Value::Tracer(t) if !t.trace().is_live() => Err(leaked(t)),
+            // what is data outside of a program that shows its constants is one of them
+            Value::Tracer(t) if t.trace().id() < Showing::since() => Ok(Atom::Var(state.capture(t))),
             Value::Tracer(t) => match (t.literal(), t.trace().data(t)) {
                 (Some(l), _) => Ok(Atom::Lit(l)),
                 (None, Some(a)) => Ok(Atom::Var(state.array(&a))),
@@ -311,6 +313,7 @@ pub fn stage(
         let _ending = Ending(staging.clone());
         let _base = BaseGuard::stage(trace.clone());
         let _scopes = Scoped::fresh();
+        let _showing = shows_constants.then(|| Showing::from(staging.id));
         f(&args).and_then(|outs| {
             let mut state = staging.lock();
             outs.iter().map(|v| staging.atom(&mut state, v)).collect::<Result<Vec<Atom>>>()
