@@ -343,7 +343,7 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: An
     from ferrax.numpy import _functional  # few programs have it loaded
 
     if not callable(func):
-        raise AttributeError(f"jnp.frompyfunc takes a function, which has a __name__, got {func!r} for `func`.")
+        raise TypeError(f"jnp.frompyfunc takes a function, got {func!r} of type {type(func).__name__} for `func`.")
     name = getattr(func, "__name__", "f")
     made = ufunc(_functional.vectorize(func), nin, nout, name=name, identity=identity)
     made._scalar = func
