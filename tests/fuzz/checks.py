@@ -341,7 +341,7 @@ class Gradients:
             self.report.count("explained: slopes of clamped indices")
             return
         slope, other, size = found
-        if (narrow or subject.program.x64) and self.agree_in_wide_floats(slope - other):
+        if self.agree_in_wide_floats(slope - other):
             self.report.count("explained: slopes that cancel in few bits")
             return
         if self.cancel(slope - other):
@@ -389,12 +389,11 @@ class Gradients:
         Terms may cancel inside of the function, as those of `x / x`: then a slope is rounding alone, and its terms say
         nothing of its error. With more bits, a difference that is rounding is as many times smaller, and no other is.
         """
-        wide = {"float16": "float32", "bfloat16": "float32"}
-        if self.subject.program.x64:
-            wide["float32"] = "float64"
-        args = [a.astype(wide.get(a.dtype.name, a.dtype)) for a in self.args]
+        wide = {"float16": "float32", "bfloat16": "float32", "float32": "float64"}
         try:
-            found = self.slopes(args, ferrax.grad(self.loss, self.chosen)(*args))
+            with ferrax.enable_x64(True):
+                args = [a.astype(wide.get(a.dtype.name, a.dtype)) for a in self.args]
+                found = self.slopes(args, ferrax.grad(self.loss, self.chosen)(*args))
         except Exception:
             return False
         return found is not None and (not apart(*found, 5e-3) or abs(found[0] - found[1]) < 2.0**-7 * abs(difference))
