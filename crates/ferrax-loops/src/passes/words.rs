@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// The graph with loops whose keys are words; itself where there are none.
 pub fn words(graph: Arc<Graph>) -> Arc<Graph> {
     let g = &*graph;
-    let with_keys = |node: &Node| matches!(node.kind, Kind::While { .. } | Kind::Scan { .. }) && has_keys(g, node);
+    let with_keys = |node: &Node| matches!(node.kind, Kind::While { .. } | Kind::Scan { .. }) && holds_keys(node);
     if !g.nodes.iter().any(with_keys) {
         return graph;
     }
@@ -31,16 +31,17 @@ pub fn words(graph: Arc<Graph>) -> Arc<Graph> {
     })
 }
 
-/// Whether a node has keys to do with, inside of it too.
-fn has_keys(g: &Graph, node: &Node) -> bool {
-    let within = |inner: &Graph| {
-        inner.types.iter().any(|ty| ty.dtype.is_key()) || inner.nodes.iter().any(|n| has_keys(inner, n))
-    };
-    let own = node.inputs.iter().copied().chain(node.outputs()).any(|v| g.ty(v).dtype.is_key());
-    own || match &node.kind {
-        Kind::While { cond, body, .. } => within(cond) || within(body),
-        Kind::Scan { body, .. } | Kind::Call(body) => within(body),
-        Kind::Switch(branches) => branches.iter().any(|branch| within(branch)),
+/// Whether a graph has keys, inside of its nodes too.
+fn has_keys(g: &Graph) -> bool {
+    g.types.iter().any(|ty| ty.dtype.is_key()) || g.nodes.iter().any(holds_keys)
+}
+
+/// Whether there are keys inside of a node: those that it takes or gives are parameters and outputs there.
+fn holds_keys(node: &Node) -> bool {
+    match &node.kind {
+        Kind::While { cond, body, .. } => has_keys(cond) || has_keys(body),
+        Kind::Scan { body, .. } | Kind::Call(body) => has_keys(body),
+        Kind::Switch(branches) => branches.iter().any(|branch| has_keys(branch)),
         _ => false,
     }
 }
@@ -87,7 +88,7 @@ fn inside(kind: &Kind) -> Kind {
 /// A graph with words in place of keys, those that it takes and gives too.
 fn body_in_words(graph: &Arc<Graph>) -> Arc<Graph> {
     let g = &**graph;
-    if !g.types.iter().any(|ty| ty.dtype.is_key()) && !g.nodes.iter().any(|n| has_keys(g, n)) {
+    if !has_keys(g) {
         return graph.clone();
     }
     let mut b = Builder::new(g.param_types().iter().map(in_words));
@@ -125,7 +126,7 @@ fn rule(b: &mut Builder, g: &Graph, node: &Node, x: &[ValueId], results: &[Type]
     let kind = match &node.kind {
         Kind::While { .. } | Kind::Scan { .. } | Kind::Switch(_) | Kind::Call(_) => inside(&node.kind),
         Kind::Bitcast if b.ty(x[0]) == result => return Some(SmallVec::from_elem(x[0], 1)),
-        kind if !node.inputs.iter().chain([&node.first]).any(|&v| g.ty(v).dtype.is_key()) => kind.clone(),
+        kind if !node.inputs.iter().copied().chain(node.outputs()).any(|v| g.ty(v).dtype.is_key()) => kind.clone(),
         kind @ (Kind::Reshape | Kind::Concat(_) | Kind::Dense(_) | Kind::Barrier) => kind.clone(),
         Kind::Broadcast(dims) => Kind::Broadcast(dims.iter().copied().chain([rank]).collect()),
         Kind::Transpose(order) => Kind::Transpose(order.iter().copied().chain([rank]).collect()),
